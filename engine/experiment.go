@@ -1,0 +1,108 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/pipectl/pipectl/stages"
+)
+
+// The blocks of an experiment's stages that aren't operators.
+const (
+	BatchBlock    = "batch"
+	TransferBlock = "transfer"
+)
+
+// Experiment is one experiment block, every value resolved. It is plain data.
+type Experiment struct {
+	Name        string
+	Description string
+	Seed        uint64
+	Stages      []Stage // in the data's order: load first, train last
+	Pools       []Pool
+	Bisect      Bisect
+	Expect      Expect
+	// Settings lists every attribute with its effective value, defaults included, in the file's order: what compare
+	// compares and the fingerprint is taken of.
+	Settings []Setting
+}
+
+// Setting is the effective value of one attribute.
+type Setting struct {
+	Address   string // a stage's address, "checkpoint.raw", "pool.loader", "bisect", "expect" or "" for the experiment's own
+	Attribute string
+	Value     string // as HCL
+}
+
+// Stage is one load, prepare, augment, batch, transfer or train block.
+type Stage struct {
+	Address string // "load.photos", "batch"
+	Block   string // stages.Load …, BatchBlock or TransferBlock
+	Type    string // operator type; "" for batch and transfer
+	Name    string
+	// Spec holds the operator's attributes, a *BatchSpec or a *TransferSpec. It is nil where the block is faulty: then
+	// nothing after it can be checked either.
+	Spec       any
+	Workers    int // Auto: the planner decides, and may fuse neighbours
+	Prefetch   int // items (batch, transfer: batches) its output queue holds; 0: the default
+	OnError    OnError
+	MaxSkips   int         // items that may be skipped in a run; -1: any number
+	Pool       string      // the pool block around it, or ""
+	Checkpoint *Checkpoint // the one that stands at the boundary after it, or nil
+}
+
+// Auto as a number of workers leaves the choice to the planner.
+const Auto = 0
+
+// OnError says what a stage's failure on an item does.
+type OnError string
+
+// The values of on_error.
+const (
+	Fail OnError = "fail"
+	Skip OnError = "skip"
+)
+
+// BatchSpec holds the attributes of the batch block.
+type BatchSpec struct {
+	Size     int  // samples
+	DropLast bool // leave out an epoch's last batch if it is short; not done where it is the only one
+}
+
+// TransferSpec holds the attributes of the transfer block.
+type TransferSpec struct {
+	Pinned bool
+}
+
+// Pool is a pool block: its stages share workers.
+type Pool struct {
+	Name     string
+	Workers  int
+	Prefetch int
+}
+
+// Checkpoint is a named boundary between two stages.
+type Checkpoint struct {
+	Name  string
+	Store string // "memory"
+	Limit stages.Bytes
+	Mode  string // "probe" or "off"
+}
+
+// Bisect holds the attributes of the bisect block.
+type Bisect struct {
+	Strategy     string // "bisect" or "ladder"
+	Warmup       int    // steps dropped at the start of an interval
+	Steps        int    // steps in an interval; 0: as many as fill about half a second
+	Rounds       int    // intervals a probe
+	Confidence   float64
+	MinEffect    float64
+	CacheBatches int           // batches in a probe's cache; 0: an epoch, at most 16
+	Budget       time.Duration // of the whole session; 0: none
+}
+
+// Expect holds the thresholds of the expect block; nil and "" where there is none.
+type Expect struct {
+	StepsPerSecond *float64
+	MaxStarvation  *float64
+	Bottleneck     string
+}

@@ -1,0 +1,81 @@
+// Package gpu holds what a training step is and where it runs: the Device and Step interfaces, and the specs of the
+// train operators. Package gpu/cpu has the reference device; gpu/devices picks one.
+package gpu
+
+import (
+	"context"
+	"time"
+
+	"github.com/pipectl/pipectl/stages"
+)
+
+// Info describes a device in reports.
+type Info struct {
+	Kind   string // "cpu" or "cuda"
+	Name   string // the model's name, as the driver or the kernel gives it
+	Memory uint64 // bytes in all; 0 if unknown
+	Why    string // why this device was taken, as a sentence: "device = \"auto\": built without CUDA, so the CPU"
+}
+
+// Device is where training steps run. Alloc may be called from any goroutine; all else comes from one.
+type Device interface {
+	Info() Info
+	// Alloc returns n zeroed bytes of host memory to collate batches in, aligned to 64 bytes, page-locked where pinned is
+	// asked for and the device copies from such memory faster. free gives it back.
+	Alloc(n int, pinned bool) (mem []byte, free func(), err error)
+	// Upload starts the copy of b to the device and returns without waiting for it. b must stay as it is until Ready has
+	// passed; on the CPU the result is b itself.
+	Upload(ctx context.Context, b *stages.Batch) (*Batch, error)
+	// NewClassifier makes the step of `train "cnn"`, with initial weights drawn from in.Seed, the same on every device.
+	NewClassifier(c *CNN, in Input) (Step, error)
+	Close() error
+}
+
+// Batch is a batch on the device.
+type Batch struct {
+	*stages.Batch       // the host's batch it was copied from: its Len, Labels and Sample hold for the copy too
+	Ready         Event // the end of the copy
+	Free          func()
+	Memory        any // the device's own handle of the copy
+}
+
+// Step is one training step, done again and again. Its calls come from one goroutine.
+type Step interface {
+	// Submit starts one step on b and returns without waiting for it where the device works asynchronously. The device
+	// orders the step after b.Ready. b must stay as it is until the returned event has passed.
+	Submit(ctx context.Context, b *Batch) (Event, error)
+	Close() error
+}
+
+// Event is a point in a device's work.
+type Event interface {
+	// Wait returns when the work before the event is done, with the first error in it.
+	Wait(ctx context.Context) error
+	// Elapsed returns how long the work took by the device's own clock; ok is false before it is done and where the
+	// device has no such clock.
+	Elapsed() (d time.Duration, ok bool)
+}
+
+// Losser is implemented by steps that learn.
+type Losser interface {
+	// Loss returns the mean loss of the last step that has ended.
+	Loss() (float64, error)
+}
+
+// Input is what a step is told about the batches it will get.
+type Input struct {
+	Sample  stages.Type
+	Batch   int // samples at most
+	Classes int // classes that the source counts; 0 if it has no labels
+	Seed    uint64
+}
+
+// TrainSpec is implemented by a pointer to the attributes of a train operator.
+type TrainSpec interface {
+	// Accepts returns nil if the step can eat batches of such samples, or an error that says, in full sentences for the
+	// file's author, why not and what to do.
+	Accepts(sample stages.Type) error
+	// Want returns the device it asks for: "auto", "cpu", "cuda".
+	Want() string
+	NewStep(d Device, in Input) (Step, error)
+}

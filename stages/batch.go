@@ -1,0 +1,26 @@
+package stages
+
+// Batch is a number of samples collated on the host. Samples of a fixed size lie one after the other in one of the
+// dense arrays; samples that differ in size are in Ragged. Item i of the batch is the i-th in the data's order,
+// whichever worker made it.
+type Batch struct {
+	Index  int64 // counts the run's batches from 0
+	Epoch  int
+	Len    int  // samples in it: the batch size, or fewer in an epoch's last batch and where items were skipped
+	Sample Type // the type of one sample
+	Labels []int32
+
+	U8     []byte    // Len × sample, for Image and Opaque samples of a fixed size
+	F32    []float32 // Len × sample, for Tensor samples of a fixed size
+	I32    []int32   // Len × sample, for Tokens of a fixed size
+	Ragged []Element // Len elements, for all others
+}
+
+// Size returns the bytes of data in the batch, labels left out.
+func (b *Batch) Size() int {
+	n := len(b.U8) + 4*len(b.F32) + 4*len(b.I32)
+	for i := range b.Ragged[:min(b.Len, len(b.Ragged))] {
+		n += b.Ragged[i].Size()
+	}
+	return n
+}

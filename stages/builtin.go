@@ -1,0 +1,9 @@
+package stages
+
+// Builtin returns a fresh registry with the operators of this package: the one list of them. The train operators are
+// added by package gpu.
+func Builtin() *Registry {
+	r := new(Registry)
+	r.Add()
+	return r
+}

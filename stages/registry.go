@@ -1,0 +1,106 @@
+package stages
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// The blocks that operators stand in.
+const (
+	Load    = "load"
+	Prepare = "prepare"
+	Augment = "augment"
+	Train   = "train"
+)
+
+// Operator is one type of load, prepare, augment or train block. Its spec drives decoding, validation, `pipectl stages`
+// and docs/stages.md.
+//
+// The fields of a spec struct that are attributes carry these tags:
+//
+//	hcl:"size"           the attribute's name; hcl:"p,optional" where it may be left out
+//	doc:"…"              one sentence or more, in Markdown
+//	min:"0" max:"1"      inclusive limits for numbers, for each number of a list, and for sizes and durations in their text
+//	                     form; moremin:"0" for an exclusive lower limit
+//	enum:"auto,cuda,cpu" the values a string may have
+//
+// Their types: string, bool, int, uint64, float64, Path, Bytes, Jitter, time.Duration, []string, and []int or []float64,
+// which also accept a single number. The value that New sets in an optional field is its default.
+type Operator struct {
+	Block   string // Load, Prepare, Augment or Train
+	Type    string
+	Summary string // one line, without the type's name
+	Doc     string // Markdown paragraphs: semantics, source, differences from torchvision; may be empty
+	New     func() any
+}
+
+// Path is a file or folder. In a spec it is relative to the file it stands in until it is resolved, before Validate.
+type Path string
+
+// Bytes is an amount of memory, written "512KiB" or "2GiB".
+type Bytes int64
+
+// String returns the size as HCL files write it, in the largest binary unit that leaves at least 1, with up to two decimals.
+func (b Bytes) String() string {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB"}
+	v, u := float64(b), 0
+	for v >= 1024 && u < len(units)-1 {
+		v /= 1024
+		u++
+	}
+	s := fmt.Sprintf("%.2f", v)
+	return strings.TrimSuffix(strings.TrimRight(s, "0"), ".") + units[u]
+}
+
+// Jitter says how far a duration varies around its middle, uniformly: by an absolute time, written "2ms", or by a
+// fraction of the duration, written as a number from 0 to 1.
+type Jitter struct {
+	Time     time.Duration
+	Fraction float64
+}
+
+// Registry lists operators. The zero Registry is empty and ready for use.
+type Registry struct {
+	ops []Operator
+}
+
+// Add appends operators. It panics where one has no name or spec or is listed already: that is a programmer's mistake.
+func (r *Registry) Add(ops ...Operator) {
+	for _, op := range ops {
+		switch {
+		case !slices.Contains([]string{Load, Prepare, Augment, Train}, op.Block) || op.Type == "" || op.New == nil:
+			panic(fmt.Sprintf("stages: operator %q %q is incomplete", op.Block, op.Type))
+		default:
+			if _, dup := r.Lookup(op.Block, op.Type); dup {
+				panic(fmt.Sprintf("stages: operator %s %q is registered twice", op.Block, op.Type))
+			}
+		}
+		r.ops = append(r.ops, op)
+	}
+}
+
+// Lookup finds the operator of a block's type.
+func (r *Registry) Lookup(block, typ string) (Operator, bool) {
+	for _, op := range r.ops {
+		if op.Block == block && op.Type == typ {
+			return op, true
+		}
+	}
+	return Operator{}, false
+}
+
+// Operators returns all operators in the order in which they were added.
+func (r *Registry) Operators() []Operator { return slices.Clone(r.ops) }
+
+// Types returns the types of one block, in the order in which they were added.
+func (r *Registry) Types(block string) []string {
+	var types []string
+	for _, op := range r.ops {
+		if op.Block == block {
+			types = append(types, op.Type)
+		}
+	}
+	return types
+}
