@@ -63,8 +63,8 @@ type Account struct {
 	Queue float64
 }
 
-// Skip is an item that was left out because a stage failed on it.
-type Skip struct {
+// SkippedItem is an item that was left out because a stage failed on it.
+type SkippedItem struct {
 	Address string
 	Index   int    // item in the source
 	Item    string // its path or description
