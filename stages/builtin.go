@@ -4,6 +4,9 @@ package stages
 // added by package gpu.
 func Builtin() *Registry {
 	r := new(Registry)
-	r.Add()
+	r.Add(
+		sleepOperator(),
+		spinOperator(),
+	)
 	return r
 }
