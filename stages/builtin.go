@@ -7,6 +7,13 @@ func Builtin() *Registry {
 	r.Add(
 		sleepOperator(),
 		spinOperator(),
+		resizeOperator(),
+		centerCropOperator(),
+		toFloatOperator(),
+		normalizeOperator(),
+		randomResizedCropOperator(),
+		randomFlipOperator(),
+		colorJitterOperator(),
 	)
 	return r
 }
