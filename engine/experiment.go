@@ -41,8 +41,10 @@ type Stage struct {
 	Name    string
 	// Spec holds the operator's attributes, a *BatchSpec or a *TransferSpec. It is nil where the block is faulty: then
 	// nothing after it can be checked either.
-	Spec       any
-	Workers    int // Auto: the planner decides, and may fuse neighbours
+	Spec any
+	// Workers is the number of workers, or Auto: the planner decides, and may fuse neighbours. For a batch block, Auto is
+	// the default: the workers of the stage before it collate in place.
+	Workers    int
 	Prefetch   int // items (batch, transfer: batches) its output queue holds; 0: the default
 	OnError    OnError
 	MaxSkips   int         // items that may be skipped in a run; -1: any number

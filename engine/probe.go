@@ -45,6 +45,7 @@ type Interval struct {
 	Starved    time.Duration // the part of Elapsed for which the step waited for data
 	Stages     []Account     // one for each stage of the plan, in its order; a stage that didn't run has no items
 	Skipped    int64         // items skipped, warm-up included
+	CPU        float64       // cores that this process kept busy on average; -1 if unknown
 }
 
 // Rate returns steps per second.

@@ -1,0 +1,105 @@
+package engine
+
+import (
+	"sync"
+	"time"
+)
+
+// state is what a worker does.
+type state uint8
+
+const (
+	busy    state = iota
+	waitIn        // for input
+	waitOut       // for room in the queue behind it
+	states
+)
+
+// clock accounts one worker's time. The worker tells it when what it does changes; anyone may read it, and then the
+// state that goes on counts up to that moment. So the sums over an interval are exact, however long an item takes.
+type clock struct {
+	mu    sync.Mutex
+	start time.Time
+	since time.Duration
+	state state
+	spent [states]time.Duration
+	// split is how the busy time falls to the stages of the worker's segment, as far as it was timed: all of it where items
+	// are slow, every 16th item where they are fast.
+	split []time.Duration
+	items []int64 // each stage's
+}
+
+func newClock(start time.Time, stages int) *clock {
+	return &clock{start: start, since: time.Since(start), split: make([]time.Duration, stages), items: make([]int64, stages)}
+}
+
+// enter says that from now on the worker does s, and returns the time since the run's start.
+func (c *clock) enter(s state) time.Duration {
+	now := time.Since(c.start)
+	c.mu.Lock()
+	c.spent[c.state] += now - c.since
+	c.since, c.state = now, s
+	c.mu.Unlock()
+	return now
+}
+
+// add counts each stage's items, and the part of the busy time that was seen to be its own, and clears both.
+func (c *clock) add(items []int64, split []time.Duration) {
+	c.mu.Lock()
+	for i := range items {
+		c.items[i] += items[i]
+		c.split[i] += split[i]
+		items[i], split[i] = 0, 0
+	}
+	c.mu.Unlock()
+}
+
+// reading is what a clock shows at one moment.
+type reading struct {
+	spent [states]time.Duration
+	split []time.Duration
+	items []int64
+}
+
+func (c *clock) read() reading {
+	now := time.Since(c.start)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := reading{spent: c.spent, split: append([]time.Duration(nil), c.split...), items: append([]int64(nil), c.items...)}
+	r.spent[c.state] += now - c.since
+	return r
+}
+
+// sub returns the difference between two readings of one clock.
+func (r reading) sub(o reading) reading {
+	d := reading{split: make([]time.Duration, len(r.split)), items: make([]int64, len(r.items))}
+	for i := range r.spent {
+		d.spent[i] = r.spent[i] - o.spent[i]
+	}
+	for i := range r.split {
+		d.split[i] = r.split[i] - o.split[i]
+		d.items[i] = r.items[i] - o.items[i]
+	}
+	return d
+}
+
+// charge adds what one worker did in an interval to the accounts of its segment's stages.
+func (r reading) charge(accounts []Account) {
+	var timed time.Duration
+	for _, d := range r.split {
+		timed += d
+	}
+	for i := range accounts {
+		accounts[i].Items += r.items[i]
+		switch {
+		case len(accounts) == 1:
+			accounts[i].Busy += r.spent[busy]
+		case timed > 0:
+			accounts[i].Busy += time.Duration(float64(r.spent[busy]) * float64(r.split[i]) / float64(timed))
+		case i == 0: // nothing ended in the interval: the segment was at work on something
+			accounts[i].Busy += r.spent[busy]
+		}
+	}
+	accounts[0].WaitIn += r.spent[waitIn]
+	accounts[len(accounts)-1].WaitOut += r.spent[waitOut]
+}

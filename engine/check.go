@@ -1,0 +1,63 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/pipectl/pipectl/gpu"
+	"github.com/pipectl/pipectl/stages"
+)
+
+// Problem is what keeps an experiment from running, found before it runs.
+type Problem struct {
+	Address   string // the stage's; "" for the experiment as a whole
+	Attribute string // "" for the block as a whole
+	Summary   string
+	Detail    string // what to do, in full sentences
+	Warning   bool
+}
+
+// Check follows the elements from stage to stage and returns every mismatch. types[k] is the type at boundary k, which
+// is Unknown behind a faulty stage: nothing is said of what can't be known.
+func Check(e *Experiment) (types []stages.Type, problems []Problem) {
+	types = make([]stages.Type, len(e.Stages))
+	var t stages.Type
+	for i, s := range e.Stages {
+		next := t
+		switch spec := s.Spec.(type) {
+		case nil:
+			next = stages.Type{}
+		case stages.SourceSpec:
+			next = spec.Output()
+		case stages.StageSpec:
+			if i > 0 && t.Kind == stages.Unknown {
+				break
+			}
+			out, err := spec.Output(t)
+			if err != nil {
+				problems = append(problems, mismatch(s, t, err))
+				out = stages.Type{}
+			}
+			next = out
+		case gpu.TrainSpec:
+			if t.Kind == stages.Unknown {
+				break
+			}
+			if err := spec.Accepts(t); err != nil {
+				problems = append(problems, mismatch(s, t, err))
+			}
+		}
+		if i+1 < len(types) {
+			types[i+1] = next
+		}
+		t = next
+	}
+	return types, problems
+}
+
+func mismatch(s Stage, in stages.Type, err error) Problem {
+	return Problem{
+		Address: s.Address,
+		Summary: fmt.Sprintf("%s can't take %s", s.Address, in),
+		Detail:  err.Error(),
+	}
+}

@@ -1,0 +1,102 @@
+package engine
+
+import (
+	"context"
+	"errors"
+
+	"github.com/pipectl/pipectl/engine/cache"
+)
+
+// fill fills the caches of all probe points in one pass through the pipeline, at the pipeline's full speed: the first
+// batches of the first epoch. It does nothing where they are full. It is the end of the pipeline in that pass: it keeps
+// the batches.
+func (p *Pipeline) fill(ctx context.Context) error {
+	if p.filled {
+		return nil
+	}
+	plan := p.Plan
+	items := plan.layout.first(int64(plan.CacheBatches))
+	r := p.newRun(ctx, Probe{}, 0, items)
+	r.taps = make([]tap, plan.batch+1)
+	p.caches = make([]*cache.Memory, plan.batch+1)
+	for k := 1; k <= plan.batch; k++ {
+		if plan.Points[k] {
+			p.caches[k] = cache.NewMemory(int(items), plan.CacheLimit[k])
+			r.taps[k].cache = p.caches[k]
+		}
+	}
+	p.live.Store(r)
+	defer p.live.Store(nil)
+	stop := context.AfterFunc(ctx, r.stop)
+	defer stop()
+	p.staff(r)
+	keep := plan.CacheBatches
+	keep = min(keep, int(plan.keepBytes()/(int64(plan.layout.size)*plan.size(plan.batch))))
+	for {
+		d, ok := r.hostBatch(r.train)
+		if !ok {
+			break
+		}
+		r.samples.Add(int64(d.host.Len))
+		r.steps.Add(1)
+		if len(p.hosts) >= keep {
+			r.finish(d)
+			continue
+		}
+		p.hosts = append(p.hosts, d.host)
+		d.hostKept, d.copyKept = true, true
+		if plan.transfer >= 0 {
+			if !r.upload(&d, plan.transfer) {
+				break
+			}
+			p.copies = append(p.copies, d.copy)
+		}
+		r.finish(d)
+	}
+	if err := errors.Join(r.end(), ctx.Err()); err != nil {
+		p.forget()
+		return err
+	}
+	p.filled = true
+	return nil
+}
+
+// keepBytes returns how many bytes of batches may be kept: the larger limit of the boundaries after batch.
+func (p *Plan) keepBytes() int64 {
+	var n int64
+	for k := p.batch + 1; k <= p.train; k++ {
+		n = max(n, p.CacheLimit[k])
+	}
+	return n
+}
+
+// usable returns how many items the cache at a boundary up to the batch stage replays: whole batches.
+func (p *Pipeline) usable(k int) int {
+	l := p.Plan.layout
+	n := p.caches[k].Kept()
+	if int64(n) == l.first(int64(p.Plan.CacheBatches)) {
+		return n
+	}
+	return n - n%l.size
+}
+
+// measurable returns a *LimitError where the cache at boundary k holds not even one batch.
+func (p *Pipeline) measurable(k int) error {
+	if k <= p.Plan.batch && p.usable(k) > 0 || k > p.Plan.batch && len(p.hosts) > 0 {
+		return nil
+	}
+	return &LimitError{Address: p.Plan.Experiment.Stages[k-1].Address, Limit: p.Plan.CacheLimit[k]}
+}
+
+// forget drops the caches of a pass that didn't end well.
+func (p *Pipeline) forget() {
+	for _, c := range p.copies {
+		if c.Free != nil {
+			c.Free()
+		}
+	}
+	for _, h := range p.hosts {
+		p.batches.put(h)
+	}
+	p.caches, p.hosts, p.copies = nil, nil, nil
+}

@@ -1,0 +1,65 @@
+package engine
+
+import (
+	"hash/fnv"
+	"math/rand/v2"
+)
+
+// order maps the places of an epoch to the source's items: in turn, or in a permutation drawn from (seed, epoch).
+type order struct {
+	shuffle bool
+	seed    uint64
+	epoch   int
+	perm    []int32 // of the epoch; nil before the first
+	items   int
+}
+
+// index returns the item at a place of an epoch. Epochs are asked for one after the other.
+func (o *order) index(epoch, pos int) int {
+	if !o.shuffle {
+		return pos
+	}
+	if o.perm == nil || o.epoch != epoch {
+		if o.perm == nil {
+			o.perm = make([]int32, o.items)
+		}
+		o.epoch = epoch
+		for i := range o.perm {
+			o.perm[i] = int32(i)
+		}
+		r := rand.New(rand.NewPCG(mix(o.seed, hash("shuffle")), uint64(epoch)))
+		r.Shuffle(len(o.perm), func(i, j int) { o.perm[i], o.perm[j] = o.perm[j], o.perm[i] })
+	}
+	return int(o.perm[pos])
+}
+
+// mix spreads the bits of two numbers over one: the finaliser of SplitMix64 (Steele, Lea, Flood: Fast splittable
+// pseudorandom number generators, OOPSLA 2014) on their combination.
+func mix(a, b uint64) uint64 {
+	z := a + b*0x9e3779b97f4a7c15 + 0x9e3779b97f4a7c15
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
+func hash(s string) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(s))
+	return h.Sum64()
+}
+
+// draws is the random source of one stage in one worker, reseeded for every item from (seed, epoch, item, address).
+type draws struct {
+	pcg  *rand.PCG
+	rand *rand.Rand
+	base uint64
+}
+
+func newDraws(seed uint64, address string) draws {
+	pcg := rand.NewPCG(0, 0)
+	return draws{pcg: pcg, rand: rand.New(pcg), base: mix(seed, hash(address))}
+}
+
+func (d *draws) seed(epoch, index int) {
+	d.pcg.Seed(mix(d.base, uint64(epoch)), mix(d.base^0x5bf03635, uint64(index)))
+}

@@ -1,0 +1,183 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/pipectl/pipectl/engine/cache"
+	"github.com/pipectl/pipectl/gpu"
+	"github.com/pipectl/pipectl/stages"
+)
+
+// Options are what a pipeline needs besides its experiment.
+type Options struct {
+	// OpenDevice opens the device that a train block asks for.
+	OpenDevice func(want string) (gpu.Device, error)
+	// Memory is what the machine has to spare, in bytes; 0 if unknown.
+	Memory int64
+	// OnSkip is told of every item that is skipped for the first time. It may be called from several goroutines.
+	OnSkip func(SkippedItem)
+}
+
+// Pipeline is an experiment ready to run: its data set is open, and so is its device. It keeps workers' scratch memory,
+// batches and caches from one interval to the next. Its methods but Live are for one goroutine.
+type Pipeline struct {
+	Plan *Plan
+
+	opts      Options
+	source    stages.Source
+	device    gpu.Device
+	step      gpu.Step
+	batches   *batchPool
+	buffers   []*freeList      // by segment
+	instances [][]stages.Stage // by stage and worker
+	next      int64            // the batch that the next interval from the source starts with
+
+	filled bool
+	caches []*cache.Memory // by boundary, up to the batch stage's
+	hosts  []*hostBatch    // the cache behind batch
+	copies []*gpu.Batch    // the cache behind transfer
+
+	live atomic.Pointer[run]
+
+	mu      sync.Mutex
+	skipped []map[int]bool // items, by stage
+}
+
+// Describe opens an experiment's data set just to plan it: what `pipectl plan` shows.
+func Describe(ctx context.Context, e *Experiment, memory int64) (*Plan, []Problem, error) {
+	src, plan, problems, err := open(ctx, e, memory)
+	if src != nil {
+		err = errors.Join(err, src.Close())
+	}
+	return plan, problems, err
+}
+
+func open(ctx context.Context, e *Experiment, memory int64) (stages.Source, *Plan, []Problem, error) {
+	if _, problems := Check(e); len(problems) > 0 {
+		return nil, nil, problems, nil
+	}
+	load := e.Stages[0]
+	src, err := load.Spec.(stages.SourceSpec).Open(ctx, e.Seed)
+	if err != nil {
+		return nil, nil, nil, &StageError{Address: load.Address, Err: err}
+	}
+	if src.Len() < 1 {
+		return src, nil, nil, &StageError{Address: load.Address, Err: errors.New("the data set has no items")}
+	}
+	plan, problems := Compile(e, src.Len(), src.Classes(), memory)
+	return src, plan, problems, nil
+}
+
+// Open opens the data set, plans the experiment and opens its device and step. Problems are the author's to mend; err
+// is a failure of the machine. Where there are either, the pipeline is nil.
+func Open(ctx context.Context, e *Experiment, opts Options) (*Pipeline, []Problem, error) {
+	src, plan, problems, err := open(ctx, e, opts.Memory)
+	if src == nil {
+		return nil, problems, err
+	}
+	p := &Pipeline{Plan: plan, opts: opts, source: src}
+	if err != nil || len(problems) > 0 {
+		return nil, problems, errors.Join(err, src.Close())
+	}
+	p.skipped = make([]map[int]bool, len(e.Stages))
+	p.instances = make([][]stages.Stage, len(e.Stages))
+	for range plan.Segments {
+		p.buffers = append(p.buffers, new(freeList))
+	}
+	train := e.Stages[plan.train]
+	spec := train.Spec.(gpu.TrainSpec)
+	if p.device, err = opts.OpenDevice(spec.Want()); err != nil {
+		return nil, nil, errors.Join(&StageError{Address: train.Address, Err: err}, p.Close())
+	}
+	sample, size := plan.Types[plan.batch], plan.layout.size
+	pinned := true
+	if plan.transfer >= 0 {
+		pinned = e.Stages[plan.transfer].Spec.(*TransferSpec).Pinned
+	}
+	p.batches = &batchPool{make: func() (*hostBatch, error) { return newHostBatch(p.device, sample, size, pinned) }}
+	p.step, err = spec.NewStep(p.device, gpu.Input{Sample: sample, Batch: size, Classes: plan.Classes, Seed: e.Seed})
+	if err != nil {
+		return nil, nil, errors.Join(&StageError{Address: train.Address, Err: err}, p.Close())
+	}
+	return p, nil, nil
+}
+
+// Device describes the device that the steps run on.
+func (p *Pipeline) Device() gpu.Info { return p.device.Info() }
+
+// Step returns the training step, for those who ask it for more than to run.
+func (p *Pipeline) Step() gpu.Step { return p.step }
+
+// Close frees all that the pipeline holds.
+func (p *Pipeline) Close() error {
+	errs := []error{p.source.Close()}
+	for _, workers := range p.instances {
+		for _, s := range workers {
+			errs = append(errs, closeStage(s))
+		}
+	}
+	for _, c := range p.copies {
+		if c != nil && c.Free != nil {
+			c.Free()
+		}
+	}
+	for _, h := range p.hosts {
+		h.free()
+	}
+	if p.batches != nil {
+		p.batches.close()
+	}
+	if p.step != nil {
+		errs = append(errs, p.step.Close())
+	}
+	if p.device != nil {
+		errs = append(errs, p.device.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// instance returns the Stage of a worker, making it at its first use.
+func (p *Pipeline) instance(stage, worker int) (stages.Stage, error) {
+	for len(p.instances[stage]) <= worker {
+		s, err := p.Plan.Experiment.Stages[stage].Spec.(stages.StageSpec).New()
+		if err != nil {
+			return nil, &StageError{Address: p.Plan.Experiment.Stages[stage].Address, Err: err}
+		}
+		p.instances[stage] = append(p.instances[stage], s)
+	}
+	return p.instances[stage][worker], nil
+}
+
+// skip notes that a stage failed on an item. It returns the error that ends the run where that isn't allowed, or not
+// so often.
+func (p *Pipeline) skip(stage int, index int, err error) error {
+	s := p.Plan.Experiment.Stages[stage]
+	name := p.source.Name(index)
+	failure := &StageError{Address: s.Address, Item: name, Err: err}
+	if s.OnError != Skip {
+		return failure
+	}
+	p.mu.Lock()
+	if p.skipped[stage] == nil {
+		p.skipped[stage] = make(map[int]bool)
+	}
+	again := p.skipped[stage][index]
+	p.skipped[stage][index] = true
+	n := len(p.skipped[stage])
+	p.mu.Unlock()
+	if again {
+		return nil
+	}
+	if p.opts.OnSkip != nil {
+		p.opts.OnSkip(SkippedItem{Address: s.Address, Index: index, Item: name, Reason: err.Error()})
+	}
+	if s.MaxSkips >= 0 && n > s.MaxSkips {
+		failure.Err = fmt.Errorf("more than max_skips = %d items would be skipped: %w", s.MaxSkips, err)
+		return failure
+	}
+	return nil
+}

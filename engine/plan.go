@@ -1,0 +1,207 @@
+package engine
+
+import (
+	"fmt"
+	"runtime"
+
+	"github.com/pipectl/pipectl/stages"
+)
+
+// Plan says how an experiment runs. It is plain data.
+type Plan struct {
+	Experiment *Experiment
+	Items      int           // in the data set
+	Classes    int           // of its labels; 0 if it has none
+	Epoch      int           // steps an epoch
+	Types      []stages.Type // Types[k] is the element type at boundary k, k from 1 to the train stage's index
+	Segments   []Segment
+	Points     []bool // Points[k]: boundary k may be probed; Points[0] is false
+	// CacheBatches is how many batches a probe's cache holds, where its limit allows.
+	CacheBatches int
+	CacheLimit   []int64 // bytes, of the cache at each boundary
+	Memory       Memory
+
+	layout   layout
+	batch    int // index of the batch stage
+	transfer int // index of the transfer stage, or -1
+	train    int // index of the train stage
+}
+
+// Segment is a run of consecutive stages that the same workers execute, with the queue behind it.
+type Segment struct {
+	First, Last int // indices of stages
+	Workers     int
+	Prefetch    int    // what the queue behind it holds: items, or batches behind batch and transfer; 0 for train
+	Pool        string // the pool block it stands for, or ""
+}
+
+// Memory estimates what a plan needs, in bytes.
+type Memory struct {
+	InFlight int64 // elements in queues and at work, and batches, while the pipeline runs
+	Caches   int64 // the probes' caches while it is bisected, at most
+	// Assumed says that some elements' sizes aren't known before they exist: an encoded file was taken as 128 KiB, an image
+	// as 1 MiB.
+	Assumed bool
+}
+
+const (
+	defaultPrefetch       = 16 // items
+	defaultBatches        = 2  // batches ready for the step or the transfer
+	defaultUploads        = 1  // batches on the device, ready for the step
+	assumedEncoded  int64 = 128 << 10
+	assumedElement  int64 = 1 << 20
+	leastCache      int64 = 256 << 20 // a cached set should be far larger than the CPU's last-level cache
+)
+
+// Compile plans an experiment whose stages have no problem, for a data set of so many items and a machine with memory
+// bytes to spare, 0 if that isn't known.
+func Compile(e *Experiment, items, classes int, memory int64) (*Plan, []Problem) {
+	types, problems := Check(e)
+	if len(problems) > 0 {
+		return nil, problems
+	}
+	p := &Plan{Experiment: e, Items: items, Classes: classes, Types: types, transfer: -1}
+	for i, s := range e.Stages {
+		switch s.Block {
+		case BatchBlock:
+			p.batch = i
+		case TransferBlock:
+			p.transfer = i
+		case stages.Train:
+			p.train = i
+		}
+	}
+	p.layout = newLayout(items, e.Stages[p.batch].Spec.(*BatchSpec))
+	p.Epoch = p.layout.batches()
+	p.Segments = segments(e, p.batch)
+	p.Points = make([]bool, p.train+1)
+	for k := 1; k <= p.train; k++ {
+		c := e.Stages[k-1].Checkpoint
+		p.Points[k] = c == nil || c.Mode != "off"
+	}
+	p.estimate(memory)
+	if need := p.Memory.InFlight; memory > 0 && need > memory {
+		problems = append(problems, Problem{
+			Address: BatchBlock, Attribute: "size",
+			Summary: "Not enough memory",
+			Detail: fmt.Sprintf("The pipeline would hold about %s in flight, and the machine has %s to spare. Make the batch, prefetch or the number of workers smaller.",
+				stages.Bytes(need), stages.Bytes(memory)),
+		})
+	}
+	return p, problems
+}
+
+// segments groups the stages by the workers that execute them.
+func segments(e *Experiment, batch int) []Segment {
+	var segs []Segment
+	for i, s := range e.Stages {
+		last := len(segs) - 1
+		switch {
+		case i == 0:
+		case s.Pool != "" && s.Pool == e.Stages[i-1].Pool,
+			s.Block == BatchBlock && s.Workers == Auto && s.Pool == "",
+			i < batch && s.Pool == "" && e.Stages[i-1].Pool == "" && s.Workers == Auto && e.Stages[i-1].Workers == Auto:
+			segs[last].Last = i
+			if s.Prefetch > 0 || i == batch {
+				segs[last].Prefetch = s.Prefetch
+			}
+			continue
+		}
+		segs = append(segs, Segment{First: i, Last: i, Workers: max(s.Workers, 1), Prefetch: s.Prefetch, Pool: s.Pool})
+		if s.Workers == Auto && i < batch {
+			segs[len(segs)-1].Workers = runtime.GOMAXPROCS(0)
+		}
+	}
+	for i := range segs {
+		g := &segs[i]
+		for _, p := range e.Pools {
+			if p.Name == g.Pool {
+				g.Workers, g.Prefetch = max(p.Workers, 1), p.Prefetch
+			}
+		}
+		switch {
+		case g.Last == len(e.Stages)-1:
+			g.Prefetch = 0
+		case g.Prefetch > 0:
+		case g.Last < batch:
+			g.Prefetch = defaultPrefetch
+		case g.Last == batch:
+			g.Prefetch = defaultBatches
+		default:
+			g.Prefetch = defaultUploads
+		}
+	}
+	return segs
+}
+
+// size returns the bytes of an element at boundary k, assuming a size where it isn't known.
+func (p *Plan) size(k int) int64 {
+	if n := p.Types[k].Size(); n > 0 {
+		return int64(n)
+	}
+	p.Memory.Assumed = true
+	if p.Types[k].Kind == stages.Encoded {
+		return assumedEncoded
+	}
+	return assumedElement
+}
+
+// window returns how many batches may be under way: enough that the queues can fill, whatever the batch size.
+func (p *Plan) window() int {
+	items, batches := 0, 3
+	for _, g := range p.Segments {
+		if g.Last < p.batch {
+			items += g.Prefetch + g.Workers*maxChunk
+		} else {
+			batches += g.Prefetch + 1
+			if g.First <= p.batch {
+				items += g.Workers * maxChunk
+			}
+		}
+	}
+	return batches + (items+p.layout.size-1)/p.layout.size
+}
+
+func (p *Plan) estimate(memory int64) {
+	sample := p.size(p.batch)
+	batch := sample * int64(p.layout.size)
+	for i, g := range p.Segments {
+		if g.Last < p.batch {
+			n := g.Prefetch + g.Workers + p.Segments[i+1].Workers
+			p.Memory.InFlight += int64(n) * p.size(g.Last+1)
+		} else if g.Last < p.train {
+			p.Memory.InFlight += int64(g.Prefetch+1) * batch
+		}
+	}
+	p.Memory.InFlight += 2 * batch // one being filled, one with the step
+
+	p.CacheBatches = p.Experiment.Bisect.CacheBatches
+	if p.CacheBatches == 0 {
+		p.CacheBatches = 8
+		if n := (leastCache + batch - 1) / batch; n <= 32 {
+			p.CacheBatches = max(8, int(n))
+		}
+	}
+	p.CacheBatches = min(p.CacheBatches, p.Epoch)
+	points := int64(0)
+	for _, on := range p.Points {
+		if on {
+			points++
+		}
+	}
+	share := int64(1 << 30)
+	if memory > 0 && points > 0 {
+		share = memory / 2 / points
+	}
+	p.CacheLimit = make([]int64, p.train+1)
+	for k := 1; k <= p.train; k++ {
+		if !p.Points[k] {
+			continue
+		}
+		p.CacheLimit[k] = share
+		if c := p.Experiment.Stages[k-1].Checkpoint; c != nil && c.Limit > 0 {
+			p.CacheLimit[k] = int64(c.Limit)
+		}
+		p.Memory.Caches += min(p.CacheLimit[k], int64(p.CacheBatches)*int64(p.layout.size)*p.size(min(k, p.batch)))
+	}
+}

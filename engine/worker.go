@@ -1,0 +1,246 @@
+package engine
+
+import (
+	"fmt"
+	"io"
+	"runtime/debug"
+	"time"
+
+	"github.com/pipectl/pipectl/stages"
+)
+
+const (
+	// maxChunk is how many items a worker takes at a time at most, and chunkTime how long it may be busy with them: slow
+	// items are taken one by one, so that workers share them evenly.
+	maxChunk  = 16
+	chunkTime = 20 * time.Microsecond
+	// sampleEvery is how many fast items are executed for one whose stages are timed one by one.
+	sampleEvery = 16
+)
+
+// puller is where a worker's items come from: a queue, or the feeder for the first segment.
+type puller interface {
+	pop(buf []item, c *clock) int
+}
+
+// task is one stage as one worker executes it.
+type task struct {
+	index int // the stage's
+	call  stages.Call
+	stage stages.Stage // nil for load and batch
+	draws *draws       // nil but for augment
+	out   *buffer      // where its results go, but for those that go into a batch's slot
+}
+
+// worker executes a segment's stages, one after the other, on each item.
+type worker struct {
+	run   *run
+	in    puller
+	out   *queue[item] // nil for the segment that collates
+	free  *freeList    // the segment's buffers
+	tasks []task
+	clock *clock
+
+	slow    bool // items are so slow that every stage of each can be timed
+	seen    int64
+	current int // index of the stage at work, for a panic's report
+	items   []int64
+	split   []time.Duration
+
+	batch    int64     // of the last item
+	assembly *assembly // of that batch
+}
+
+// loop works until no more items come or the run is over.
+func (w *worker) loop() {
+	defer w.end()
+	chunk := make([]item, maxChunk)
+	want := 1
+	for round := 0; ; round++ {
+		n := w.in.pop(chunk[:want], w.clock)
+		if n == 0 {
+			return
+		}
+		measured := round%sampleEvery == 0
+		var before time.Duration
+		if measured {
+			before = time.Since(w.clock.start)
+		}
+		w.slow = want == 1
+		for i := range n {
+			if !w.process(&chunk[i]) {
+				for j := i; j < n; j++ {
+					chunk[j].buf.release()
+				}
+				return
+			}
+		}
+		if measured {
+			each := max((time.Since(w.clock.start)-before)/time.Duration(n), 1)
+			want = min(max(int(chunkTime/each), 1), maxChunk)
+		}
+		w.clock.add(w.items, w.split)
+		if w.out == nil {
+			continue
+		}
+		for i := w.out.push(chunk[:n], w.clock); i < n; i++ {
+			chunk[i].buf.release()
+		}
+	}
+}
+
+// end turns a panic into an error at the stage's block, and tells the next segment that this worker is gone.
+func (w *worker) end() {
+	if r := recover(); r != nil {
+		w.run.fail(&StageError{Address: w.run.address(w.current), Err: fmt.Errorf("panic: %v\n%s", r, debug.Stack())})
+	}
+	for i := range w.tasks {
+		w.tasks[i].out.release()
+	}
+	if w.out != nil {
+		w.out.done()
+	} else {
+		w.run.asm.done()
+	}
+}
+
+// process takes one item through the segment's stages. It reports false once the run is over.
+func (w *worker) process(it *item) bool {
+	r := w.run
+	timed := len(w.tasks) > 1 && (w.slow || w.seen%sampleEvery == 0)
+	w.seen++
+	var last time.Duration
+	if timed {
+		last = time.Since(w.clock.start)
+	}
+	var whole *assembly // set when the item completes its batch
+	from := -1          // the task in whose memory the element lies; -1: in the item's own, or a cache's
+	cur := it.el
+	for i := range w.tasks {
+		t := &w.tasks[i]
+		w.current = t.index
+		switch {
+		case r.probe.From > 0 && t.index >= r.probe.From && t.index < r.probe.To:
+			// The stage is made free: what came this far is dropped in exchange for what the cache holds behind it.
+			if t.index == r.probe.From && r.probe.To <= r.plan.batch {
+				it.buf.release()
+				n := it.Seq % r.usable
+				it.take(r.cached.Get(int(n)))
+				cur, from = it.el, -1
+			}
+			if t.index != r.plan.batch {
+				continue
+			}
+			fallthrough
+		case t.index == r.plan.batch:
+			a, slot, ok := w.slot(it)
+			if !ok {
+				return false
+			}
+			if a.host != nil && !it.skip {
+				if err := a.host.put(slot, cur); err != nil {
+					r.fail(&StageError{Address: r.address(t.index - 1), Item: r.name(it), Err: err})
+					return false
+				}
+			}
+			if a.arrive(slot, it) {
+				whole = a
+			}
+			w.items[i]++
+		case it.skip:
+		default:
+			out := &t.out.Element
+			inPlace := i+1 < len(w.tasks) && t.index+1 == r.plan.batch && r.asm.pool != nil
+			if inPlace {
+				a, slot, ok := w.slot(it)
+				if !ok {
+					return false
+				}
+				out = &a.host.slots[slot]
+			}
+			err := w.execute(t, it, cur, out)
+			res := out.Result()
+			if err != nil {
+				if r.ctx.Err() != nil || !r.skip(t.index, it, err) {
+					return false
+				}
+				it.skip = true
+				break
+			}
+			w.items[i]++
+			switch {
+			case res == out:
+				cur, from = res, i
+				if inPlace {
+					from = -1
+				}
+			case res != cur:
+				cur, from = res, -1
+			}
+		}
+		if r.taps != nil && t.index < r.plan.batch {
+			r.taps[t.index+1].keep(it, cur)
+		}
+		if timed {
+			now := time.Since(w.clock.start)
+			w.split[i] += now - last
+			last = now
+		}
+	}
+	if w.out == nil {
+		it.buf.release()
+		it.buf = nil
+		if whole != nil {
+			r.asm.deliver(whole, w.clock)
+		}
+		return true
+	}
+	switch {
+	case from >= 0:
+		it.buf.release()
+		it.buf = w.tasks[from].out
+		w.tasks[from].out = w.free.get()
+	case cur != it.el:
+		it.buf.release()
+		it.buf = nil
+	}
+	it.el = cur
+	return true
+}
+
+// execute calls a stage.
+func (w *worker) execute(t *task, it *item, in, out *stages.Element) error {
+	t.call.Item = it.Item
+	if t.stage == nil {
+		label, err := w.run.source.Read(&t.call, it.Index, out)
+		it.Label = label
+		return err
+	}
+	if t.draws != nil {
+		t.draws.seed(it.Epoch, it.Index)
+	}
+	return t.stage.Process(&t.call, in, out)
+}
+
+// slot returns the assembly of an item's batch and its slot there. It reports false where there is no memory for it,
+// which ends the run.
+func (w *worker) slot(it *item) (*assembly, int, bool) {
+	batch, slot := w.run.asm.layout.place(it.Seq)
+	if w.assembly == nil || w.batch != batch {
+		a, err := w.run.asm.open(batch)
+		if err != nil {
+			w.run.fail(&StageError{Address: BatchBlock, Err: err})
+			return nil, 0, false
+		}
+		w.batch, w.assembly = batch, a
+	}
+	return w.assembly, slot, true
+}
+
+// closeStage frees what a stage holds.
+func closeStage(s stages.Stage) error {
+	if c, ok := s.(io.Closer); ok {
+		return c.Close()
+	}
+	return nil
+}
