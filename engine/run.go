@@ -60,12 +60,11 @@ type delivery struct {
 // tap keeps what passes a boundary.
 type tap struct {
 	cache *cache.Memory // nil: nothing is kept here
-	items int
 	full  atomic.Bool
 }
 
 func (t *tap) keep(it *item, el *stages.Element) {
-	if t.cache == nil || it.Seq >= int64(t.items) || t.full.Load() {
+	if t.cache == nil || t.full.Load() {
 		return
 	}
 	if it.skip {
