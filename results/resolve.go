@@ -1,0 +1,119 @@
+package results
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/agext/levenshtein"
+)
+
+// Resolve returns the id of the run that ref stands for: an id, the start of one that no other run shares, a tag,
+// "latest", or "latest~N" for the Nth before it. The latter two count the runs of one experiment, or of all where
+// experiment is "". An error says what there is instead.
+func (s *Store) Resolve(ctx context.Context, ref, experiment string) (string, error) {
+	var id string
+	err := s.view(ctx, func(conn *sql.Conn) (err error) {
+		if back, ok := strings.CutPrefix(ref, "latest"); ok && (back == "" || back[0] == '~') {
+			id, err = latest(ctx, conn, back, experiment)
+		} else {
+			id, err = named(ctx, conn, ref)
+		}
+		return err
+	})
+	return id, s.explain(fmt.Sprintf("finding run %q", ref), err)
+}
+
+func latest(ctx context.Context, conn *sql.Conn, back, experiment string) (string, error) {
+	var n uint64
+	if back != "" {
+		var err error
+		if n, err = strconv.ParseUint(back[1:], 10, 31); err != nil {
+			return "", errors.New(`after "latest~" comes a number, as in latest~1`)
+		}
+	}
+	where, args, of := "", []any{}, ""
+	if experiment != "" {
+		where, args, of = "WHERE experiment = ?", []any{experiment}, fmt.Sprintf(" of experiment %q", experiment)
+	}
+	ids, err := texts(ctx, conn, "SELECT id FROM runs "+where+" ORDER BY number DESC LIMIT 1 OFFSET ?", append(args, n)...)
+	if err != nil || len(ids) == 1 {
+		return strings.Join(ids, ""), err
+	}
+	var count int
+	if err := conn.QueryRowContext(ctx, "SELECT count(*) FROM runs "+where, args...).Scan(&count); err != nil {
+		return "", err
+	}
+	switch {
+	case count == 1:
+		return "", fmt.Errorf("there is only one run%s", of)
+	case count > 0:
+		return "", fmt.Errorf("there are only %d runs%s", count, of)
+	case experiment == "":
+		return "", errors.New("no runs are stored yet")
+	}
+	others, err := texts(ctx, conn, "SELECT DISTINCT experiment FROM runs ORDER BY experiment")
+	if err != nil {
+		return "", err
+	}
+	return "", fmt.Errorf("there are no runs%s%s", of, didYouMean(experiment, others))
+}
+
+// named finds a run by its tag or its id.
+func named(ctx context.Context, conn *sql.Conn, ref string) (string, error) {
+	ids, err := texts(ctx, conn, "SELECT id FROM runs JOIN tags ON run = number WHERE name = ?", ref)
+	if err != nil || len(ids) == 1 {
+		return strings.Join(ids, ""), err
+	}
+	if start := normalizeID(ref); start != "" {
+		// "~" sorts after every character of an id.
+		ids, err = texts(ctx, conn, "SELECT id FROM runs WHERE id >= ?1 AND id < ?1 || '~' ORDER BY id DESC LIMIT 4", start)
+		switch {
+		case err != nil:
+			return "", err
+		case len(ids) == 1:
+			return ids[0], nil
+		case len(ids) > 3:
+			ids[3] = "…"
+			fallthrough
+		case len(ids) > 1:
+			return "", fmt.Errorf("several runs' ids start so: give more of it (%s)", strings.Join(ids, ", "))
+		}
+	}
+	known, err := texts(ctx, conn, `SELECT name FROM tags UNION ALL SELECT 'latest' UNION ALL
+		SELECT * FROM (SELECT id FROM runs ORDER BY number DESC LIMIT 100)`)
+	if err != nil {
+		return "", err
+	}
+	return "", fmt.Errorf("there is no run with this id or tag%s", didYouMean(ref, known))
+}
+
+// didYouMean returns an ending for a message about a name that isn't among those known.
+func didYouMean(name string, known []string) string {
+	distance := func(k string) int { return levenshtein.Distance(name, k, nil) }
+	if len(known) == 0 {
+		return ""
+	}
+	best := slices.MinFunc(known, func(a, b string) int { return cmp.Compare(distance(a), distance(b)) })
+	if distance(best) > max(1, len(name)/3) {
+		return ""
+	}
+	return fmt.Sprintf("; did you mean %q?", best)
+}
+
+// texts returns the first column of a query.
+func texts(ctx context.Context, conn *sql.Conn, query string, args ...any) ([]string, error) {
+	var out []string
+	err := each(ctx, conn, func(rows *sql.Rows) error {
+		var v string
+		err := rows.Scan(&v)
+		out = append(out, v)
+		return err
+	}, query, args...)
+	return out, err
+}
