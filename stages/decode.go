@@ -1,0 +1,102 @@
+package stages
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+)
+
+// maxDecoded is the number of pixels from which PIL takes an image for a decompression bomb.
+const maxDecoded = 178_956_970
+
+// format is how a file's picture is encoded.
+type format string
+
+const (
+	jpegFormat format = "JPEG"
+	pngFormat  format = "PNG"
+	gifFormat  format = "GIF"
+	bmpFormat  format = "BMP"
+	webpFormat format = "WebP"
+	tiffFormat format = "TIFF"
+)
+
+// formatOf tells a file's format by its first bytes, or returns "".
+func formatOf(data []byte) format {
+	for _, f := range []struct {
+		magic string
+		format
+	}{
+		{"\xff\xd8\xff", jpegFormat},
+		{"\x89PNG\r\n\x1a\n", pngFormat},
+		{"GIF87a", gifFormat},
+		{"GIF89a", gifFormat},
+		{"BM", bmpFormat},
+		{"II*\x00", tiffFormat},
+		{"MM\x00*", tiffFormat},
+	} {
+		if bytes.HasPrefix(data, []byte(f.magic)) {
+			return f.format
+		}
+	}
+	if len(data) >= 12 && string(data[:4]) == "RIFF" && string(data[8:12]) == "WEBP" {
+		return webpFormat
+	}
+	return ""
+}
+
+// decodedType returns the type of what decode stages make.
+func decodedType(in Type) (Type, error) {
+	advice := "Put it right after the load block."
+	switch in.Kind {
+	case Encoded:
+		return ImageType(0, 0), nil
+	case Unknown:
+		return Type{}, nil
+	case Image:
+		advice = "It's decoded already, so remove this stage."
+	case Opaque:
+		advice = `These bytes are no file of a picture; load some (load "image_folder") or make some (load "synthetic" with encode = "jpeg").`
+	}
+	return Type{}, errors.New("It takes encoded bytes, and gets " + in.String() + ". " + advice)
+}
+
+// decoder is a decode stage.
+type decoder struct {
+	limit   int // pixels
+	upright bool
+	decode  func(data []byte, limit int, out *Element) error
+	jpeg    *jpegDecoder
+	lying   Element // the picture before it is turned
+}
+
+// Process decodes the file in in.
+func (d *decoder) Process(_ *Call, in, out *Element) error {
+	if len(in.U8) == 0 {
+		return errors.New("the file is empty")
+	}
+	if d.upright || formatOf(in.U8) == tiffFormat { // a TIFF's orientation is part of the format, and PIL always heeds it
+		if o := exifOrientation(in.U8); o != 1 {
+			if err := d.decode(in.U8, d.limit, &d.lying); err != nil {
+				return err
+			}
+			orient(out, &d.lying, o)
+			return nil
+		}
+	}
+	return d.decode(in.U8, d.limit, out)
+}
+
+// Close frees the decoder's memory.
+func (d *decoder) Close() error { return d.jpeg.Close() }
+
+// checkPixels returns an error for a picture too large to be decoded.
+func checkPixels(w, h, limit int) error {
+	if w <= 0 || h <= 0 {
+		return errors.New("the picture is empty")
+	}
+	if w > limit/h {
+		return fmt.Errorf("the picture has %d×%d pixels, which is more than max_pixels = %d", w, h, limit)
+	}
+	return nil
+}

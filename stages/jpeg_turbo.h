@@ -1,0 +1,26 @@
+// A JPEG decoder on libjpeg-turbo that gives what PIL's Image.open(f).convert("RGB") gives. No function calls back into
+// Go, and none keeps a pointer to data or pixels when it returns.
+
+#ifndef PIPECTL_JPEG_TURBO_H
+#define PIPECTL_JPEG_TURBO_H
+
+#include <stddef.h>
+
+typedef struct jpeg_decoder jpeg_decoder;
+
+typedef struct {
+	int width, height;
+	const char *error; // NULL if it went well; it stays as it is until the decoder's next call
+} jpeg_header;
+
+// jpeg_decoder_new returns NULL if memory or the library doesn't allow for one.
+jpeg_decoder *jpeg_decoder_new(void);
+void jpeg_decoder_free(jpeg_decoder *d);
+
+// jpeg_decoder_header reads a file up to its pixels.
+jpeg_header jpeg_decoder_header(jpeg_decoder *d, const unsigned char *data, size_t len);
+
+// jpeg_decoder_pixels goes on with the file whose header was read, and leaves height rows of width RGB pixels.
+const char *jpeg_decoder_pixels(jpeg_decoder *d, const unsigned char *data, size_t len, unsigned char *pixels);
+
+#endif
