@@ -69,9 +69,9 @@ func (b *hostBatch) reslot() {
 func (b *hostBatch) put(i int, el *stages.Element) error {
 	slot := &b.slots[i]
 	if b.Ragged == nil && el.Type != b.Sample {
-		*slot = stages.Element{}
+		err := fmt.Errorf("gave %s where %s was promised", el.Type, b.Sample)
 		b.reslot()
-		return fmt.Errorf("gave %s where %s was promised", el.Type, b.Sample)
+		return err
 	}
 	if el != slot {
 		slot.CopyFrom(el)

@@ -27,9 +27,9 @@ func (p *Pipeline) fill(ctx context.Context) error {
 	}
 	p.live.Store(r)
 	defer p.live.Store(nil)
+	p.staff(r)
 	stop := context.AfterFunc(ctx, r.stop)
 	defer stop()
-	p.staff(r)
 	keep := plan.CacheBatches
 	keep = min(keep, int(plan.keepBytes()/(int64(plan.layout.size)*plan.size(plan.batch))))
 	for {

@@ -51,22 +51,27 @@ func (p *Pipeline) Train(ctx context.Context, epochs int, observe func(Step)) (I
 // drive is the train stage: it eats batches until steps have been measured, or until no more come where steps is
 // negative.
 func (p *Pipeline) drive(ctx context.Context, r *run, warmup, steps int, observe func(Step)) (Interval, error) {
-	p.live.Store(r)
-	defer p.live.Store(nil)
-	stop := context.AfterFunc(ctx, r.stop)
-	defer stop()
-	p.staff(r)
+	defer p.begin(ctx, r)()
 	iv := Interval{Start: r.start}
-	func() {
-		defer r.recover(p.Plan.train)
-		p.eat(r, &iv, warmup, steps, observe)
-	}()
+	p.eat(r, &iv, warmup, steps, observe)
 	if err := r.end(); err != nil {
 		return iv, err
 	}
 	return iv, ctx.Err()
 }
 
+// begin starts a run's workers, and ends it when ctx does. The function it returns undoes what lasts.
+func (p *Pipeline) begin(ctx context.Context, r *run) (done func()) {
+	p.live.Store(r)
+	p.staff(r)
+	stop := context.AfterFunc(ctx, r.stop)
+	return func() {
+		stop()
+		p.live.Store(nil)
+	}
+}
+
+// eat is drive's loop.
 func (p *Pipeline) eat(r *run, iv *Interval, warmup, steps int, observe func(Step)) {
 	var from mark
 	if warmup == 0 {
@@ -82,11 +87,7 @@ func (p *Pipeline) eat(r *run, iv *Interval, warmup, steps int, observe func(Ste
 		if n == 0 {
 			iv.FirstBatch = got
 		}
-		event, err := p.step.Submit(r.ctx, d.copy)
-		if err == nil {
-			err = event.Wait(r.ctx)
-		}
-		if err != nil {
+		if err := p.train(r, d); err != nil {
 			if r.ctx.Err() == nil {
 				r.fail(&StageError{Address: r.address(p.Plan.train), Err: err})
 			}
@@ -105,6 +106,7 @@ func (p *Pipeline) eat(r *run, iv *Interval, warmup, steps int, observe func(Ste
 			s := Step{Number: int64(n), Epoch: epoch, Samples: samples, Waited: got - before, Elapsed: time.Since(r.start) - got}
 			s.LastStep = (n+1)%p.Plan.Epoch == 0
 			if l, ok := p.step.(gpu.Losser); ok {
+				var err error
 				if s.Loss, err = l.Loss(); err != nil {
 					r.fail(&StageError{Address: r.address(p.Plan.train), Err: err})
 					return
@@ -115,6 +117,16 @@ func (p *Pipeline) eat(r *run, iv *Interval, warmup, steps int, observe func(Ste
 		}
 	}
 	r.mark().interval(from, r, iv)
+}
+
+// train does one step and waits for it.
+func (p *Pipeline) train(r *run, d delivery) (err error) {
+	defer catch(&err)
+	event, err := p.step.Submit(r.ctx, d.copy)
+	if err != nil {
+		return err
+	}
+	return event.Wait(r.ctx)
 }
 
 // mark is what a run's clocks and counters show at one moment.

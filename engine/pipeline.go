@@ -169,10 +169,7 @@ func (p *Pipeline) skip(stage int, index int, err error) error {
 	p.skipped[stage][index] = true
 	n := len(p.skipped[stage])
 	p.mu.Unlock()
-	if again {
-		return nil
-	}
-	if p.opts.OnSkip != nil {
+	if !again && p.opts.OnSkip != nil {
 		p.opts.OnSkip(SkippedItem{Address: s.Address, Index: index, Item: name, Reason: err.Error()})
 	}
 	if s.MaxSkips >= 0 && n > s.MaxSkips {

@@ -128,9 +128,11 @@ func (p *Pipeline) segment(stage int) int {
 // staff starts the workers of all segments that execute item stages, and the transfer.
 func (p *Pipeline) staff(r *run) {
 	plan := p.Plan
-	if r.uploads != nil && r.taps == nil {
-		r.wg.Go(r.transferLoop)
-	}
+	defer func() {
+		if r.uploads != nil && r.taps == nil {
+			r.wg.Go(r.transferLoop)
+		}
+	}()
 	if r.asm == nil {
 		return
 	}
@@ -171,7 +173,7 @@ func (p *Pipeline) staff(r *run) {
 		in = r.queues[s]
 	}
 	for _, w := range workers {
-		r.wg.Go(w.loop)
+		r.wg.Go(w.work)
 	}
 }
 
@@ -215,10 +217,14 @@ func (r *run) exchange(d *delivery) {
 
 // upload copies a batch to the device and waits until it is there.
 func (r *run) upload(d *delivery, stage int) bool {
-	b, err := r.p.device.Upload(r.ctx, &d.host.Batch)
-	if err == nil {
-		err = b.Ready.Wait(r.ctx)
-	}
+	var b *gpu.Batch
+	err := func() (err error) {
+		defer catch(&err)
+		if b, err = r.p.device.Upload(r.ctx, &d.host.Batch); err != nil {
+			return err
+		}
+		return b.Ready.Wait(r.ctx)
+	}()
 	if err != nil {
 		r.fail(&StageError{Address: r.address(stage), Err: err})
 		return false
@@ -230,7 +236,6 @@ func (r *run) upload(d *delivery, stage int) bool {
 // transferLoop is the transfer stage.
 func (r *run) transferLoop() {
 	defer r.uploads.done()
-	defer r.recover(r.plan.transfer)
 	free := r.probe.From > 0 && r.probe.From <= r.plan.transfer && r.plan.transfer < r.probe.To
 	for {
 		d, ok := r.hostBatch(r.transfer)
@@ -243,6 +248,7 @@ func (r *run) transferLoop() {
 			r.exchange(&d)
 		default:
 			if !r.upload(&d, r.plan.transfer) {
+				r.finish(d)
 				return
 			}
 			r.transfer.add([]int64{1}, []time.Duration{0})
@@ -265,7 +271,11 @@ func (r *run) nextBatch() (delivery, bool) {
 	if !ok || d.copy != nil {
 		return d, ok
 	}
-	return d, r.upload(&d, r.plan.train)
+	if !r.upload(&d, r.plan.train) {
+		r.finish(d)
+		return d, false
+	}
+	return d, true
 }
 
 // release gives the batch's host memory back.
@@ -346,10 +356,10 @@ func (r *run) skip(stage int, it *item, err error) bool {
 	return true
 }
 
-// recover turns a panic in a stage into the run's error.
-func (r *run) recover(stage int) {
+// catch turns a panic in a stage into an error.
+func catch(err *error) {
 	if e := recover(); e != nil {
-		r.fail(&StageError{Address: r.address(stage), Err: fmt.Errorf("panic: %v\n%s", e, debug.Stack())})
+		*err = fmt.Errorf("panic: %v\n%s", e, debug.Stack())
 	}
 }
 

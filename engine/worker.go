@@ -1,9 +1,7 @@
 package engine
 
 import (
-	"fmt"
 	"io"
-	"runtime/debug"
 	"time"
 
 	"github.com/pipectl/pipectl/stages"
@@ -51,15 +49,30 @@ type worker struct {
 	assembly *assembly // of that batch
 }
 
-// loop works until no more items come or the run is over.
-func (w *worker) loop() {
-	defer w.end()
+// work works until no more items come or the run is over, and tells the next segment that this worker is gone.
+func (w *worker) work() {
+	if err := w.loop(); err != nil {
+		w.run.fail(&StageError{Address: w.run.address(w.current), Err: err})
+	}
+	for i := range w.tasks {
+		w.tasks[i].out.release()
+	}
+	if w.out != nil {
+		w.out.done()
+	} else {
+		w.run.asm.done()
+	}
+}
+
+// loop takes items and hands them over. Its error is a panic in a stage.
+func (w *worker) loop() (err error) {
+	defer catch(&err)
 	chunk := make([]item, maxChunk)
 	want := 1
 	for round := 0; ; round++ {
 		n := w.in.pop(chunk[:want], w.clock)
 		if n == 0 {
-			return
+			return nil
 		}
 		measured := round%sampleEvery == 0
 		var before time.Duration
@@ -72,7 +85,7 @@ func (w *worker) loop() {
 				for j := i; j < n; j++ {
 					chunk[j].buf.release()
 				}
-				return
+				return nil
 			}
 		}
 		if measured {
@@ -86,21 +99,6 @@ func (w *worker) loop() {
 		for i := w.out.push(chunk[:n], w.clock); i < n; i++ {
 			chunk[i].buf.release()
 		}
-	}
-}
-
-// end turns a panic into an error at the stage's block, and tells the next segment that this worker is gone.
-func (w *worker) end() {
-	if r := recover(); r != nil {
-		w.run.fail(&StageError{Address: w.run.address(w.current), Err: fmt.Errorf("panic: %v\n%s", r, debug.Stack())})
-	}
-	for i := range w.tasks {
-		w.tasks[i].out.release()
-	}
-	if w.out != nil {
-		w.out.done()
-	} else {
-		w.run.asm.done()
 	}
 }
 

@@ -1,0 +1,135 @@
+package engine
+
+import (
+	"context"
+	"math"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+const ms = time.Millisecond
+
+// TestQueueExperiments runs the SPDL project's published queue experiments in virtual time, where they are exact: three
+// stages of 10, 25 and 40 ms an item in front of a step of 30 ms, their reverse, and two workers in the slowest.
+// https://facebookresearch.github.io/spdl/main/performance_analysis/
+func TestQueueExperiments(t *testing.T) {
+	tests := []struct {
+		name    string
+		stages  []Stage
+		rate    float64         // items/s
+		out     []time.Duration // waiting to hand over, an item, summed over the workers, by stage from the source on
+		starved time.Duration   // a step
+	}{
+		{"slower and slower", []Stage{nap("a", 10*ms), nap("b", 25*ms), nap("c", 40*ms)}, 25, []time.Duration{40 * ms, 30 * ms, 15 * ms, 0}, 10 * ms},
+		{"faster and faster", []Stage{nap("a", 40*ms), nap("b", 25*ms), nap("c", 10*ms)}, 25, []time.Duration{40 * ms, 0, 0, 0}, 10 * ms},
+		{"two workers in the slowest", []Stage{nap("a", 10*ms), nap("b", 25*ms), two(nap("c", 40*ms))}, 1000. / 30,
+			[]time.Duration{30 * ms, 20 * ms, 5 * ms, 20 * ms}, 0},
+		{"one stage, faster than the step", []Stage{nap("a", 25*ms)}, 1000. / 30, []time.Duration{30 * ms, 5 * ms}, 0},
+		{"one stage, slower than the step", []Stage{nap("a", 35*ms)}, 1000. / 35, []time.Duration{35 * ms, 0}, 5 * ms},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := chain(&countSource{items: 1000}, 1, napStep(30*ms), tt.stages...)
+				for i := range e.Stages[:len(e.Stages)-1] {
+					e.Stages[i].Prefetch = 2
+				}
+				p := openTest(t, e)
+				const steps = 60
+				iv, err := p.Measure(context.Background(), Probe{}, 100, steps)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := iv.Rate(); math.Abs(got-tt.rate) > 1e-9 {
+					t.Errorf("%.3f items/s, want %.3f", got, tt.rate)
+				}
+				if got := iv.Starved / steps; got != tt.starved {
+					t.Errorf("the step waits %v, want %v", got, tt.starved)
+				}
+				for i, want := range tt.out {
+					a := iv.Stages[i]
+					// The batch that the stage before it collates is handed over there: its waiting belongs to it.
+					wait := a.WaitOut
+					if i == len(tt.out)-1 {
+						wait += iv.Stages[i+1].WaitOut
+					}
+					if got := wait / steps; got != want {
+						t.Errorf("%s waits %v to hand over, want %v", a.Address, got, want)
+					}
+					if total := a.Busy + wait + a.WaitIn; total != iv.Elapsed*time.Duration(a.Workers) {
+						t.Errorf("%s: busy and waiting add up to %v of %v", a.Address, total, iv.Elapsed)
+					}
+				}
+			})
+		})
+	}
+}
+
+func two(s Stage) Stage {
+	s.Workers = 2
+	return s
+}
+
+// TestStandingStart checks that an interval needs no more warm-up than its first batch, in virtual time: a chain that
+// starts empty runs at its final rate from the second step on.
+func TestStandingStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := openTest(t, chain(&countSource{items: 100}, 4, napStep(30*ms), nap("a", 40*ms), nap("b", 10*ms), nap("c", 25*ms)))
+		iv, err := p.Measure(context.Background(), Probe{}, 1, 5)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := 5 * 160 * ms; iv.Elapsed != want {
+			t.Errorf("5 steps took %v, want %v", iv.Elapsed, want)
+		}
+		if want := 40*ms*4 + 10*ms + 25*ms; iv.FirstBatch != want {
+			t.Errorf("the first batch took %v, want %v", iv.FirstBatch, want)
+		}
+	})
+}
+
+// TestSharedWorkers checks how the time of workers who execute several stages is split between these.
+func TestSharedWorkers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := nap("a", 30*ms), nap("b", 10*ms)
+		a.Pool, b.Pool = "loader", "loader"
+		e := chain(&countSource{items: 100}, 5, napStep(ms), a, b)
+		e.Pools = []Pool{{Name: "loader", Workers: 2}}
+		p := openTest(t, e)
+		iv, err := p.Measure(context.Background(), Probe{}, 2, 8)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := 8 * 5 * 40 * ms / 2; iv.Elapsed != want {
+			t.Errorf("8 steps took %v, want %v", iv.Elapsed, want)
+		}
+		for i, want := range []time.Duration{0, 30 * ms * 40, 10 * ms * 40} {
+			if got := iv.Stages[i].Busy; (got - want).Abs() > 10*ms {
+				t.Errorf("%s was busy for %v, want %v", iv.Stages[i].Address, got, want)
+			}
+		}
+	})
+}
+
+// TestProbesInVirtualTime checks the rates of all probes of a chain against the arithmetic of a line of pools.
+func TestProbesInVirtualTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := openTest(t, chain(&countSource{items: 64}, 2, napStep(5*ms), nap("a", 40*ms), nap("b", 10*ms), nap("c", 25*ms)))
+		for _, tt := range []struct {
+			probe Probe
+			want  time.Duration // a step
+		}{
+			{Probe{}, 80 * ms}, {Probe{0, 1}, 80 * ms}, {Probe{0, 2}, 50 * ms}, {Probe{0, 3}, 50 * ms}, {Probe{0, 4}, 5 * ms}, {Probe{0, 5}, 5 * ms},
+			{Probe{1, 2}, 50 * ms}, {Probe{2, 3}, 80 * ms}, {Probe{3, 4}, 80 * ms}, {Probe{1, 3}, 50 * ms}, {Probe{2, 5}, 80 * ms}, {Probe{1, 5}, 5 * ms},
+		} {
+			iv, err := p.Measure(context.Background(), tt.probe, 2, 10)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := iv.Elapsed / 10; got != tt.want {
+				t.Errorf("%v: %v a step, want %v", tt.probe, got, tt.want)
+			}
+		}
+	})
+}
