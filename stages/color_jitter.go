@@ -36,7 +36,7 @@ func (s *ColorJitter) Validate() []Problem {
 	for i, values := range s.values() {
 		if attribute := adjustment(i).String(); len(values) != 1 {
 			problems = append(problems, rangeProblems(attribute, values)...)
-		} else if values[0] < 0 {
+		} else if adjustment(i) == hue && values[0] < 0 {
 			problems = append(problems, Problem{
 				Attribute: attribute,
 				Summary:   "Negative number",
