@@ -5,6 +5,8 @@ package stages
 func Builtin() *Registry {
 	r := new(Registry)
 	r.Add(
+		decodeJPEGOperator(),
+		decodeImageOperator(),
 		sleepOperator(),
 		spinOperator(),
 		resizeOperator(),
