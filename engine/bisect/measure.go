@@ -1,0 +1,187 @@
+package bisect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/bits"
+	"time"
+
+	"github.com/pipectl/pipectl/engine"
+)
+
+// Where the experiment leaves the steps of an interval to the search, they are as many as fill about target.
+const (
+	target     = 500 * time.Millisecond
+	leastSteps = 3
+	mostSteps  = 2000
+	growth     = 10 // from one try of a calibration to the next: the first steps may come from full queues
+)
+
+// series is what was measured of one probe.
+type series struct {
+	probe     engine.Probe
+	steps     int // of an interval; 0: to be calibrated
+	intervals []engine.Interval
+	rounds    []int // the session's round in which each interval was measured, ascending
+	// coarse says that the range is worth almost as much as the suspect, so that only parts of it can be excluded.
+	coarse bool
+}
+
+// times returns the seconds a step of each interval.
+func (x *series) times() []float64 {
+	t := make([]float64, len(x.intervals))
+	for i, iv := range x.intervals {
+		t[i] = seconds(iv)
+	}
+	return t
+}
+
+func seconds(iv engine.Interval) float64 { return iv.Elapsed.Seconds() / float64(iv.Steps) }
+
+// common returns the seconds a step of two series in the rounds in which both were measured, so that whatever drifts
+// from round to round touches both alike.
+func common(a, b *series) (ta, tb []float64) {
+	for i, j := 0, 0; i < len(a.rounds) && j < len(b.rounds); {
+		switch {
+		case a.rounds[i] < b.rounds[j]:
+			i++
+		case a.rounds[i] > b.rounds[j]:
+			j++
+		default:
+			ta, tb = append(ta, seconds(a.intervals[i])), append(tb, seconds(b.intervals[j]))
+			i, j = i+1, j+1
+		}
+	}
+	return ta, tb
+}
+
+// shared returns the number of rounds in which both series were measured.
+func shared(a, b *series) int {
+	ta, _ := common(a, b)
+	return len(ta)
+}
+
+// find returns the series of a probe that was measured, or nil.
+func (s *session) find(p engine.Probe) *series {
+	for _, x := range s.series {
+		if x.probe == p && len(x.intervals) > 0 {
+			return x
+		}
+	}
+	return nil
+}
+
+// at returns the series of a probe, a new one if there is none.
+func (s *session) at(p engine.Probe) *series {
+	if p.Baseline() {
+		return s.series[0]
+	}
+	for _, x := range s.series {
+		if x.probe == p {
+			return x
+		}
+	}
+	x := &series{probe: p, steps: s.cfg.Steps}
+	s.series = append(s.series, x)
+	return x
+}
+
+// topUp measures in alternation those of list that share fewer than n rounds with anchor, and anchor and the baseline
+// with them, until all share n.
+func (s *session) topUp(ctx context.Context, n int, anchor *series, list ...*series) error {
+	for {
+		var behind []*series
+		for _, x := range list {
+			if x != anchor && shared(anchor, x) < n {
+				behind = append(behind, x)
+			}
+		}
+		if len(behind) == 0 {
+			if anchor != s.series[0] || len(anchor.rounds) >= n {
+				return nil
+			}
+		}
+		if anchor != s.series[0] {
+			behind = append([]*series{anchor}, behind...)
+		}
+		if err := s.measure(ctx, behind...); err != nil {
+			return err
+		}
+	}
+}
+
+// measure adds one round: an interval of the baseline and one of each series of list. A probe point whose cache can't
+// hold a batch stops being one; its series is then gone.
+func (s *session) measure(ctx context.Context, list ...*series) error {
+	s.round++
+	for _, x := range append([]*series{s.series[0]}, list...) {
+		if x.probe.To == 0 && len(x.rounds) > 0 && x.rounds[len(x.rounds)-1] == s.round {
+			continue
+		}
+		err := s.interval(ctx, x)
+		var limit *engine.LimitError
+		if errors.As(err, &limit) && x.probe.To < s.train() {
+			s.drop(x.probe.To, limit)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// interval measures one interval of a series.
+func (s *session) interval(ctx context.Context, x *series) error {
+	if len(x.intervals) == 0 {
+		number := s.measured() + 1
+		after, checkpoint := s.boundary(x.probe.To)
+		s.observe(ProbeStarted{x.probe, after, checkpoint, number, max(number, s.expected())})
+	}
+	if x.steps == 0 {
+		if err := s.calibrate(ctx, x); err != nil {
+			return err
+		}
+	}
+	iv, err := s.run1(ctx, x.probe, x.steps)
+	if err != nil {
+		return err
+	}
+	x.intervals, x.rounds = append(x.intervals, iv), append(x.rounds, s.round)
+	s.done++
+	s.observe(RoundDone{x.probe, len(x.intervals), iv, s.done, max(s.done, s.expected()*s.cfg.Rounds)})
+	return nil
+}
+
+// calibrate chooses the steps of a series' intervals. What it measures isn't kept: it also warms what the probe needs.
+func (s *session) calibrate(ctx context.Context, x *series) error {
+	n := max(leastSteps, s.series[0].steps) // a probe is hardly slower than the baseline
+	for {
+		iv, err := s.run1(ctx, x.probe, n)
+		if err != nil {
+			return err
+		}
+		want := float64(n) * target.Seconds() / iv.Elapsed.Seconds()
+		if iv.Elapsed >= target/2 || n == mostSteps {
+			x.steps = min(max(int(want), leastSteps), mostSteps)
+			return nil
+		}
+		n = min(max(int(want), n+1), growth*n, mostSteps)
+	}
+}
+
+// run1 measures a probe once, if the budget allows.
+func (s *session) run1(ctx context.Context, p engine.Probe, steps int) (engine.Interval, error) {
+	if b := s.cfg.Budget; b > 0 && time.Since(s.began) >= b {
+		return engine.Interval{}, errBudget
+	}
+	iv, err := s.bench.Measure(ctx, p, s.cfg.Warmup, steps)
+	if err != nil {
+		return iv, fmt.Errorf("measuring the pipeline %s: %w", p, err)
+	}
+	if iv.Steps <= 0 || iv.Elapsed <= 0 {
+		return iv, fmt.Errorf("measuring the pipeline %s: %d steps took %v, which gives no rate", p, iv.Steps, iv.Elapsed)
+	}
+	return iv, nil
+}

@@ -1,0 +1,34 @@
+package bisect
+
+import (
+	"fmt"
+	"strings"
+)
+
+// The codes of a report's notes.
+const (
+	BudgetUsed       = "budget_used"       // the budget ended the session
+	FewRounds        = "few_rounds"        // too few rounds for an interval of the wanted confidence
+	Interference     = "interference"      // the step gets faster without the stages although it never waited for them
+	MergedStages     = "merged_stages"     // the bottleneck is one of several stages with no probe point between them
+	NearMinEffect    = "near_min_effect"   // the gain of everything is too near to min_effect
+	NoStageAlone     = "no_stage_alone"    // no stage by itself is worth min_effect
+	NotMonotone      = "not_monotone"      // a checkpoint is slower than an earlier one
+	NotSeparated     = "not_separated"     // several stages may be worth most
+	WitnessDisagrees = "witness_disagrees" // the accounting names another stage than the verdict
+)
+
+func (s *session) note(code, format string, args ...any) {
+	n := Note{Code: code, Text: fmt.Sprintf(format, args...)}
+	s.report.Notes = append(s.report.Notes, n)
+	s.observe(Noted{n})
+}
+
+// list joins names as a sentence does: "a, b or c".
+func list(names []string) string {
+	last := len(names) - 1
+	if last < 1 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:last], ", ") + " or " + names[last]
+}

@@ -1,0 +1,301 @@
+// Package bisect finds the stage that holds a training pipeline up. It compares step rates: of the pipeline as it is,
+// of checkpoints replayed at its boundaries, and of the pipeline with a range of stages made free. It is pure: it
+// measures through a Bench and reads the time only to keep to its budget.
+//
+// The bottleneck is the stage with the largest gain: what the time a step shrinks by if that stage alone costs nothing
+// and all others run as ever. A range of stages gains at least what the best of its stages gains, so one probe that
+// makes a range free bounds all that is in it, and the search is a branch and bound. It ends with a certificate: the
+// suspect, isolated, is significantly faster than every probe of a set of ranges that covers all other stages.
+package bisect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pipectl/pipectl/engine"
+)
+
+// Bench measures the probes of one pipeline.
+type Bench interface {
+	// Measure starts the pipeline afresh as the probe has it, lets warmup steps pass and measures the steps that
+	// follow. The probe's cache is filled on its first use, outside the measured time.
+	Measure(ctx context.Context, p engine.Probe, warmup, steps int) (engine.Interval, error)
+}
+
+// Options are what a search may be told besides the plan.
+type Options struct {
+	Cores   int         // the pipeline may use; 0 if unknown
+	Observe func(Event) // is called in order, between the measurements; may be nil
+}
+
+// The strategies of a search.
+const (
+	Bisection = "bisect" // as few probes as the proof needs
+	Ladder    = "ladder" // a checkpoint at every probe point, then the proof
+)
+
+const (
+	exploring = 2 // rounds that a new probe gets before the search decides where to go on
+	looks     = 3 // times at most that a comparison is judged, each time with more rounds
+	honest    = 6 // rounds that an interval of 95 % confidence needs
+)
+
+// errBudget ends a search whose budget is used up.
+var errBudget = errors.New("the budget is used up")
+
+// session is one search under way.
+type session struct {
+	plan    *engine.Plan
+	cfg     engine.Bisect
+	bench   Bench
+	options Options
+	began   time.Time
+
+	// bounds are the probe points in the pipeline's order, from 0 to the train stage's index. What lies between two of
+	// them is a unit: the search tells units apart, not stages.
+	bounds []int
+	series []*series // in the order in which they were first measured; the baseline, then the ceiling
+	round  int
+	report *Report
+}
+
+// Search measures a pipeline's probes until the stage that holds it up is proven, or can't be. The ends of the
+// pipeline are always probe points. When ctx is cancelled or a measurement fails, Search returns that error and a
+// report, undecided, of what was measured until then.
+func Search(ctx context.Context, plan *engine.Plan, bench Bench, options Options) (*Report, error) {
+	e := plan.Experiment
+	s := &session{
+		plan: plan, cfg: e.Bisect, bench: bench, options: options, began: time.Now(),
+		bounds: bounds(plan),
+		report: &Report{Experiment: e.Name, Verdict: Undecided, Confidence: e.Bisect.Confidence},
+	}
+	if err := s.check(); err != nil {
+		return s.report, err
+	}
+	s.at(span{0, 0})
+	s.at(span{0, s.units()})
+
+	err := s.run(ctx)
+	if errors.Is(err, errBudget) {
+		err = nil
+	}
+	s.fill()
+	return s.report, err
+}
+
+// check refuses settings with which nothing could be concluded.
+func (s *session) check() error {
+	switch c := s.cfg; {
+	case s.units() < 1:
+		return errors.New("the pipeline has no stage before its training step")
+	case c.Strategy != Bisection && c.Strategy != Ladder:
+		return fmt.Errorf("unknown strategy %q", c.Strategy)
+	case c.Rounds < 1 || c.Warmup < 0 || c.Steps < 0:
+		return fmt.Errorf("rounds = %d, warmup = %d, steps = %d: want at least 1, 0 and 0", c.Rounds, c.Warmup, c.Steps)
+	case !(c.Confidence > 0 && c.Confidence < 1) || !(c.MinEffect > 0 && c.MinEffect < 1):
+		return fmt.Errorf("confidence = %g, min_effect = %g: both must lie between 0 and 1", c.Confidence, c.MinEffect)
+	}
+	return nil
+}
+
+// run takes the session from the first measurement to the verdict.
+func (s *session) run(ctx context.Context) error {
+	verdict, err := s.screen(ctx)
+	if err == nil && verdict == InputBound {
+		err = s.locate(ctx)
+	}
+	switch {
+	case errors.Is(err, errBudget):
+		s.note(BudgetUsed, "The budget of %v was used up.", s.cfg.Budget)
+	case err != nil:
+		return err
+	}
+	switch verdict {
+	case StepBound:
+		s.report.Verdict = StepBound
+		s.report.Bottleneck = s.plan.Experiment.Stages[s.train()].Address
+	case InputBound:
+		s.conclude()
+	}
+	if err != nil {
+		return err
+	}
+	return s.complete(ctx)
+}
+
+// screen compares the baseline with the ceiling and tells whether anything before the step is worth a search: whether
+// the ceiling is faster than the baseline by min_effect. It is undecided where the difference lies so near to
+// min_effect that no number of rounds settles it.
+func (s *session) screen(ctx context.Context) (Verdict, error) {
+	base, ceiling := s.baseline(), s.ceiling()
+	alpha := (1 - s.cfg.Confidence) / looks
+	for look := range looks {
+		if err := s.topUp(ctx, s.enough(look), base, ceiling); err != nil {
+			return Undecided, err
+		}
+		least := base.times()
+		for i := range least {
+			least[i] *= 1 - s.cfg.MinEffect
+		}
+		switch {
+		case below(ceiling.times(), least, alpha):
+			if s.neverWaits() && s.gain(ceiling) < interference*s.baseTime() {
+				s.note(Interference, "The step hardly waits for data, yet it runs %.0f %% faster when nothing else does: it and the stages compete for the machine.",
+					100*(s.baseTime()/(s.baseTime()-s.gain(ceiling))-1))
+				return StepBound, nil
+			}
+			return InputBound, nil
+		case below(least, ceiling.times(), alpha):
+			return StepBound, nil
+		}
+	}
+	there := below(ceiling.times(), base.times(), alpha)
+	switch starved := s.starvation(); {
+	case there && starved.Low >= s.cfg.MinEffect:
+		return InputBound, nil
+	case !there && s.neverWaits():
+		return StepBound, nil
+	}
+	s.note(NearMinEffect, "The step alone is faster than the pipeline by about min_effect = %g, and %d rounds can't tell on which side of it.",
+		s.cfg.MinEffect, len(base.intervals))
+	return Undecided, nil
+}
+
+// locate measures until one unit is proven to be the bottleneck, or until it is clear that none will be.
+func (s *session) locate(ctx context.Context) error {
+	if s.cfg.Strategy == Ladder {
+		var all []*series
+		for u := 1; u < s.units(); u++ {
+			all = append(all, s.at(span{0, u}))
+		}
+		if err := s.topUp(ctx, s.cfg.Rounds, s.baseline(), all...); err != nil {
+			return err
+		}
+	}
+	for {
+		if spans := s.next(); len(spans) > 0 {
+			var fresh []*series
+			for _, sp := range spans {
+				fresh = append(fresh, s.at(sp))
+			}
+			if err := s.rounds(ctx, min(exploring, s.cfg.Rounds), fresh...); err != nil {
+				return err
+			}
+			continue
+		}
+
+		suspect := s.suspect()
+		anchor, rivals := s.baseline(), s.rivals(suspect)
+		if suspect >= 0 {
+			anchor = s.at(span{suspect, suspect + 1})
+			// The checkpoints on both sides of the suspect show its cost in the table of checkpoints.
+			rivals = append(rivals, s.at(span{0, suspect}), s.at(span{0, suspect + 1}))
+		}
+		before := s.round
+		if err := s.topUp(ctx, s.cfg.Rounds, anchor, rivals...); err != nil {
+			return err
+		}
+		if s.round > before {
+			continue // the estimates moved
+		}
+		if suspect < 0 {
+			return nil
+		}
+
+		var again []*series
+		refine := false
+		for _, q := range s.unsettled(suspect) {
+			n := len(common(anchor, q))
+			switch {
+			case q.span.len() > 1 && (s.gain(anchor)-s.gain(q) < refineBelow*s.gain(anchor) || n >= s.enough(looks-1)):
+				q.coarse, refine = true, true
+			case n < s.enough(looks-1):
+				again = append(again, q)
+			default:
+				return nil // as like as that after so many rounds: a tie
+			}
+		}
+		switch {
+		case refine:
+		case len(again) == 0:
+			return nil
+		default:
+			look := 1
+			for look < looks-1 && len(common(anchor, again[0])) >= s.enough(look) {
+				look++
+			}
+			if err := s.topUp(ctx, s.enough(look), anchor, again...); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// conclude names the bottleneck if it is proven, or else says why it isn't.
+func (s *session) conclude() {
+	suspect := s.suspect()
+	if suspect < 0 {
+		s.note(NoStageAlone, "The step waits for data, but no stage by itself is worth min_effect = %g: several hold it up together.%s",
+			s.cfg.MinEffect, s.busiest())
+		return
+	}
+	first, last := s.bounds[suspect], s.bounds[suspect+1]
+	names := s.addresses(first, last)
+	if len(s.next()) > 0 || len(s.unsettled(suspect)) > 0 {
+		s.note(NotSeparated, "The step waits for data, but the measurements can't tell which stage is worth most: %s.",
+			list(s.candidates(suspect)))
+		return
+	}
+	if len(names) > 1 {
+		s.note(MergedStages, "One of %s holds the pipeline up. No probe point lies between them, so they can't be told apart.", list(names))
+		return
+	}
+	s.report.Verdict, s.report.Bottleneck = InputBound, names[0]
+}
+
+// complete measures what the report needs besides the proof: as many rounds of every probe as were asked for, and the
+// neighbours of a checkpoint that is slower than an earlier one.
+func (s *session) complete(ctx context.Context) error {
+	if err := s.topUp(ctx, s.cfg.Rounds, s.baseline(), s.series[1:]...); err != nil {
+		return err
+	}
+	pairs := s.reversals()
+	for _, p := range pairs {
+		var near []*series
+		for _, u := range []int{p.later.span.to - 1, p.later.span.to + 1} {
+			if u > 0 && u <= s.units() {
+				near = append(near, s.at(span{0, u}))
+			}
+		}
+		if err := s.topUp(ctx, s.cfg.Rounds, s.baseline(), near...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// enough returns the rounds that a comparison is given until its look-th judgement, counted from 0.
+func (s *session) enough(look int) int { return s.cfg.Rounds + look*max(s.cfg.Rounds, honest) }
+
+// units returns the number of units.
+func (s *session) units() int { return len(s.bounds) - 1 }
+
+// train returns the index of the train stage.
+func (s *session) train() int { return s.bounds[len(s.bounds)-1] }
+
+// bounds lists a plan's probe points, its ends included.
+func bounds(plan *engine.Plan) []int {
+	train := len(plan.Experiment.Stages) - 1
+	b := []int{0}
+	for k := 1; k < train; k++ {
+		if plan.Points[k] {
+			b = append(b, k)
+		}
+	}
+	if train > 0 {
+		b = append(b, train)
+	}
+	return b
+}
