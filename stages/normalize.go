@@ -1,6 +1,9 @@
 package stages
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // Normalize holds the attributes of `prepare "normalize"`.
 type Normalize struct {
@@ -53,7 +56,7 @@ func (s *Normalize) Output(in Type) (Type, error) {
 	}
 	if out.Shape[0] > 0 {
 		if err := s.check(out.Shape[0]); err != nil {
-			return Type{}, fmt.Errorf("It gets %v, but %w. Give one number, or one for each channel.", in, err)
+			return Type{}, errors.New("It gets " + in.String() + ", but " + err.Error() + ". Give one number, or one for each channel.")
 		}
 	}
 	return out, nil
