@@ -1,0 +1,61 @@
+# pipectl needs Go and gcc. What else it needs is libjpeg-turbo's headers: `make deps` installs them, and without them
+# pipectl is built with Go's own JPEG decoder.
+.DEFAULT_GOAL := build
+SHELL := /bin/sh
+
+GO      ?= go
+BIN     := bin/pipectl
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+# The build tags of a build: purejpeg where libjpeg's header can't be found, and what TAGS adds (openblas).
+JPEG     = $(shell echo 'int x;' | $(CC) -include stdio.h -include jpeglib.h -fsyntax-only -x c - 2>/dev/null || echo purejpeg)
+BUILD    = $(GO) build -trimpath -tags '$(strip $(JPEG) $(TAGS))' -ldflags '-X github.com/pipectl/pipectl/internal/cli.version=$(VERSION)'
+# The race detector needs one of the platforms it knows.
+RACE     = $(if $(filter linux/amd64 linux/arm64 darwin/amd64 darwin/arm64,$(shell $(GO) env GOOS)/$(shell $(GO) env GOARCH)),-race)
+TEST     = $(GO) test -tags '$(strip $(JPEG) $(TAGS))'
+PACKAGES = ./...
+
+help: ## print this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+deps: ## install libjpeg-turbo's headers where they are missing, as root or through sudo
+	@tools/deps
+
+build: deps ## build bin/pipectl
+	$(BUILD) -o $(BIN) ./cmd/pipectl
+
+demo: build ## bisect a real image pipeline on the bundled photos: set-up and all, about a minute
+	$(BIN) run examples/photos
+
+test: deps ## run all tests, with the race detector where it can
+	$(TEST) $(RACE) -timeout 12m $(PACKAGES)
+
+check: deps ## check format, vet, staticcheck and generated files
+	@unformatted=$$(gofmt -l $$(git ls-files '*.go' 2>/dev/null || find . -name '*.go')); \
+	  if [ -n "$$unformatted" ]; then echo "gofmt would change: $$unformatted"; echo "Run make fmt."; exit 1; fi
+	$(GO) vet -tags '$(strip $(JPEG) $(TAGS))' $(PACKAGES)
+	$(GO) tool staticcheck -tags '$(subst $() $(),$(comma),$(strip $(JPEG) $(TAGS)))' $(PACKAGES)
+	$(GO) run ./internal/docgen -check
+	$(GO) mod tidy -diff
+	$(GO) run ./cmd/pipectl fmt -check examples
+
+fmt: ## format the Go files and the examples
+	gofmt -w $$(git ls-files '*.go')
+	$(GO) run ./cmd/pipectl fmt examples
+
+docs: ## write docs/language.md and docs/stages.md anew from the specs
+	$(GO) run ./internal/docgen
+
+golden: ## write the tests' expected outputs anew: read the diff before you commit it
+	$(TEST) ./hcl/... ./internal/cli/... ./results/... -update
+
+bench: deps ## run all benchmarks
+	$(TEST) -run '^$$' -bench . -benchtime 0.5s $(PACKAGES)
+
+examples: build ## run every example, in turn
+	@tools/examples
+
+clean: ## remove what was built
+	rm -rf bin
+
+comma := ,
+.PHONY: help deps build demo test check fmt docs golden bench examples clean
