@@ -17,7 +17,8 @@ type Info struct {
 	Why    string // why this device was taken, as a sentence: "device = \"auto\": built without CUDA, so the CPU"
 }
 
-// Device is where training steps run. Alloc may be called from any goroutine; all else comes from one.
+// Device is where training steps run. Alloc may be called from any goroutine. The calls of Upload come from one
+// goroutine, those of a Step from one, which may be another.
 type Device interface {
 	Info() Info
 	// Alloc returns n zeroed bytes of host memory to collate batches in, aligned to 64 bytes, page-locked where pinned is
@@ -26,8 +27,8 @@ type Device interface {
 	// Upload starts the copy of b to the device and returns without waiting for it. b must stay as it is until Ready has
 	// passed; on the CPU the result is b itself.
 	Upload(ctx context.Context, b *stages.Batch) (*Batch, error)
-	// NewClassifier makes the step of `train "cnn"`, with initial weights drawn from in.Seed, the same on every device.
-	NewClassifier(c *CNN, in Input) (Step, error)
+	// NewClassifier makes the step of `train "cnn"`. Its initial weights are c.Net's, the same on every device.
+	NewClassifier(c *CNN, in Input) (Classifier, error)
 	Close() error
 }
 
@@ -39,12 +40,21 @@ type Batch struct {
 	Memory        any // the device's own handle of the copy
 }
 
-// Step is one training step, done again and again. Its calls come from one goroutine.
+// Step is one training step, done again and again.
 type Step interface {
 	// Submit starts one step on b and returns without waiting for it where the device works asynchronously. The device
 	// orders the step after b.Ready. b must stay as it is until the returned event has passed.
 	Submit(ctx context.Context, b *Batch) (Event, error)
 	Close() error
+}
+
+// Classifier is a step that learns to tell classes apart.
+type Classifier interface {
+	Step
+	Losser
+	// Predict stores in classes, for each of the b.Len samples, the class that the classifier finds the likeliest after
+	// the steps so far. It learns nothing from them.
+	Predict(ctx context.Context, b *Batch, classes []int32) error
 }
 
 // Event is a point in a device's work.
@@ -56,9 +66,18 @@ type Event interface {
 	Elapsed() (d time.Duration, ok bool)
 }
 
+// Passed is the event of work that was done before anyone could wait for it, by a device without a clock of its own.
+type Passed struct{}
+
+// Wait returns at once.
+func (Passed) Wait(context.Context) error { return nil }
+
+// Elapsed returns false.
+func (Passed) Elapsed() (time.Duration, bool) { return 0, false }
+
 // Losser is implemented by steps that learn.
 type Losser interface {
-	// Loss returns the mean loss of the last step that has ended.
+	// Loss returns the mean loss over the samples of the last step that has ended; an error before the first.
 	Loss() (float64, error)
 }
 
@@ -78,4 +97,9 @@ type TrainSpec interface {
 	// Want returns the device it asks for: "auto", "cpu", "cuda".
 	Want() string
 	NewStep(d Device, in Input) (Step, error)
+}
+
+// Add adds the train operators to r.
+func Add(r *stages.Registry) {
+	r.Add(cnnOperator(), emulatedOperator())
 }

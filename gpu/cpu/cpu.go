@@ -1,0 +1,62 @@
+// Package cpu is the reference device: it trains on the host's processor, with BLAS.
+//
+// The build tag openblas takes OpenBLAS through cgo in place of gonum's BLAS.
+package cpu
+
+import (
+	"context"
+	"fmt"
+	"unsafe"
+
+	"github.com/shirou/gopsutil/v4/cpu"
+	"github.com/shirou/gopsutil/v4/mem"
+
+	"github.com/pipectl/pipectl/gpu"
+	"github.com/pipectl/pipectl/stages"
+)
+
+// Device is the host's processor. It works synchronously: all is done when its calls return.
+type Device struct {
+	info gpu.Info
+}
+
+// New returns the device. why says, as a sentence, why it was taken.
+func New(why string) *Device {
+	oneThread()
+	d := &Device{gpu.Info{Kind: "cpu", Name: "unknown", Why: why + " Its BLAS is " + libraryName + "."}}
+	// What can't be learnt of the host is left unknown: it is only reported.
+	if cpus, err := cpu.Info(); err == nil && len(cpus) > 0 && cpus[0].ModelName != "" {
+		d.info.Name = cpus[0].ModelName
+	}
+	if memory, err := mem.VirtualMemory(); err == nil {
+		d.info.Memory = memory.Total
+	}
+	return d
+}
+
+// Info describes the processor; Memory is the host's.
+func (d *Device) Info() gpu.Info { return d.info }
+
+// Alloc returns n zeroed bytes aligned to 64 bytes. Pinned memory would gain nothing here: no device copies from it.
+func (d *Device) Alloc(n int, _ bool) ([]byte, func(), error) {
+	if n < 0 {
+		return nil, nil, fmt.Errorf("can't allocate %d bytes", n)
+	}
+	const alignment = 64
+	mem := make([]byte, n+alignment-1)
+	skip := -uintptr(unsafe.Pointer(unsafe.SliceData(mem))) % alignment
+	return mem[skip:][:n:n], func() {}, nil
+}
+
+// Upload returns b itself.
+func (d *Device) Upload(ctx context.Context, b *stages.Batch) (*gpu.Batch, error) {
+	return &gpu.Batch{Batch: b, Ready: gpu.Passed{}, Free: func() {}}, ctx.Err()
+}
+
+// NewClassifier makes the step of `train "cnn"`.
+func (d *Device) NewClassifier(c *gpu.CNN, in gpu.Input) (gpu.Classifier, error) {
+	return newClassifier(c, in)
+}
+
+// Close does nothing: the device holds nothing.
+func (d *Device) Close() error { return nil }

@@ -1,0 +1,12 @@
+package devices
+
+import (
+	"errors"
+
+	"github.com/pipectl/pipectl/gpu"
+)
+
+// openCUDA opens the first CUDA device, or says why it can't. why is what its Info shall say.
+func openCUDA(string) (gpu.Device, error) {
+	return nil, errors.New("this build has no CUDA support")
+}
