@@ -23,11 +23,12 @@ const (
 //	hcl:"size"           the attribute's name; hcl:"p,optional" where it may be left out
 //	doc:"…"              one sentence or more, in Markdown
 //	min:"0" max:"1"      inclusive limits for numbers, for each number of a list, and for sizes and durations in their text
-//	                     form; moremin:"0" for an exclusive lower limit
+//	                     form; moremin:"0" and lessmax:"1" for exclusive limits
 //	enum:"auto,cuda,cpu" the values a string may have
 //
-// Their types: string, bool, int, uint64, float64, Path, Bytes, Jitter, time.Duration, []string, and []int or []float64,
-// which also accept a single number. The value that New sets in an optional field is its default.
+// Their types: string, bool, int, uint64, float64, Count, Path, Bytes, Jitter, time.Duration, []string, []Path, and []int
+// or []float64, which also accept a single number. The value that New sets in an optional field is its default; a
+// pointer to one of the types stands for an optional attribute that has none.
 type Operator struct {
 	Block   string // Load, Prepare, Augment or Train
 	Type    string
