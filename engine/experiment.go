@@ -29,7 +29,7 @@ type Experiment struct {
 // Setting is the effective value of one attribute.
 type Setting struct {
 	Address   string // a stage's address, "checkpoint.raw", "pool.loader", "bisect", "expect" or "" for the experiment's own
-	Attribute string
+	Attribute string // "" for the operator's type
 	Value     string // as HCL
 }
 

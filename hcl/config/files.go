@@ -1,0 +1,172 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+)
+
+const (
+	extension     = ".hcl"
+	varsExtension = ".vars.hcl"      // values, not experiments
+	autoExtension = ".auto.vars.hcl" // values that are read without being asked for
+	varsFile      = "pipectl.vars.hcl"
+)
+
+// Limits that keep a hostile or mistaken file from exhausting the parser's stack or the memory.
+const (
+	maxFileSize = 256 << 10
+	maxNesting  = 100
+)
+
+// readFiles reads the experiment files of o.Path.
+func (l *loader) readFiles() {
+	if l.Path == "" {
+		l.Path = "."
+	}
+	names := []string{l.Path}
+	info, err := os.Stat(l.Path)
+	switch {
+	case err != nil:
+		l.unreadable(l.Path, err)
+		return
+	case info.IsDir():
+		if names, err = list(l.Path); err != nil {
+			l.unreadable(l.Path, err)
+			return
+		}
+		names = slices.DeleteFunc(names, func(name string) bool { return strings.HasSuffix(name, varsExtension) })
+		if len(names) == 0 {
+			l.partial = true
+			l.report(&hcl.Diagnostic{
+				Severity: hcl.DiagError,
+				Summary:  "No experiment file",
+				Detail: fmt.Sprintf("The folder %s has no file that ends in %s. Give the path of an experiment file, or write one "+
+					"with `pipectl init`.", l.Path, extension),
+			})
+		}
+	case strings.HasSuffix(l.Path, varsExtension):
+		l.partial = true
+		l.report(&hcl.Diagnostic{
+			Severity: hcl.DiagError,
+			Summary:  "Not an experiment file",
+			Detail:   fmt.Sprintf("Files that end in %s hold values for variables. Pass %s with --var-file.", varsExtension, l.Path),
+		})
+		return
+	}
+	for _, name := range names {
+		if body := l.parse(name); body != nil {
+			l.bodies = append(l.bodies, body)
+		}
+	}
+}
+
+// list returns the paths of a folder's *.hcl files in the order of their names, hidden ones left out.
+func list(folder string) ([]string, error) {
+	entries, err := os.ReadDir(folder)
+	var names []string
+	for _, e := range entries {
+		name := filepath.Join(folder, e.Name())
+		if !strings.HasSuffix(e.Name(), extension) || strings.HasPrefix(e.Name(), ".") {
+			continue
+		}
+		// Stat follows links; a broken one is kept, to be reported when it is read.
+		if info, err := os.Stat(name); err != nil || info.Mode().IsRegular() {
+			names = append(names, name)
+		}
+	}
+	return names, err
+}
+
+// autoVars returns the paths of the files of values that are read without being asked for, in their order.
+func (l *loader) autoVars() []string {
+	folder := l.Path
+	if info, err := os.Stat(folder); err == nil && !info.IsDir() {
+		folder = filepath.Dir(folder)
+	}
+	all, _ := list(folder) // a folder that can't be listed was reported by readFiles
+	var names []string
+	if name := filepath.Join(folder, varsFile); slices.Contains(all, name) {
+		names = append(names, name)
+	}
+	for _, name := range all {
+		if strings.HasSuffix(name, autoExtension) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// parse reads a file and returns what the parser could make of it, nil where it can't be read at all.
+func (l *loader) parse(name string) *hclsyntax.Body {
+	src, err := read(name)
+	if err != nil {
+		l.unreadable(name, err)
+		return nil
+	}
+	l.config.Files[name] = src
+	if d := nesting(src, name); d != nil {
+		l.partial = true
+		l.report(d)
+		return nil
+	}
+	f, diags := hclsyntax.ParseConfig(src, name, hcl.InitialPos)
+	l.partial = l.partial || diags.HasErrors()
+	l.diags = append(l.diags, diags...)
+	return f.Body.(*hclsyntax.Body)
+}
+
+func read(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	src, err := io.ReadAll(io.LimitReader(f, maxFileSize+1))
+	if err == nil && len(src) > maxFileSize {
+		err = fmt.Errorf("it is larger than %d KiB", maxFileSize>>10)
+	}
+	return src, err
+}
+
+func (l *loader) unreadable(name string, err error) {
+	l.partial = true
+	d := &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "Unreadable file"}
+	if pe := (*fs.PathError)(nil); errors.As(err, &pe) {
+		err = pe.Err // without the path, which follows
+	}
+	d.Detail = fmt.Sprintf("%s can't be read: %v. Check the path and its permissions.", name, err)
+	l.report(d)
+}
+
+// nesting reports brackets that are nested too deeply for the parser, which would overflow its stack.
+func nesting(src []byte, name string) *hcl.Diagnostic {
+	tokens, _ := hclsyntax.LexConfig(src, name, hcl.InitialPos) // ParseConfig reports what is wrong with them
+	depth := 0
+	for _, t := range tokens {
+		switch t.Type {
+		case hclsyntax.TokenOBrace, hclsyntax.TokenOBrack, hclsyntax.TokenOParen,
+			hclsyntax.TokenTemplateInterp, hclsyntax.TokenTemplateControl:
+			depth++
+		case hclsyntax.TokenCBrace, hclsyntax.TokenCBrack, hclsyntax.TokenCParen, hclsyntax.TokenTemplateSeqEnd:
+			depth--
+		}
+		if depth > maxNesting {
+			return &hcl.Diagnostic{
+				Severity: hcl.DiagError,
+				Summary:  "Nested too deeply",
+				Detail:   fmt.Sprintf("Brackets can be nested %d levels deep. Move inner parts to locals.", maxNesting),
+				Subject:  &t.Range,
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,89 @@
+package config
+
+import (
+	"fmt"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/pipectl/pipectl/engine"
+	"github.com/pipectl/pipectl/hcl/diag"
+	"github.com/pipectl/pipectl/stages"
+)
+
+// honestRounds is how many intervals a 95 % confidence interval of a median needs.
+const honestRounds = 6
+
+// problem reports a problem with an attribute of b, "" for the whole block.
+func (l *loader) problem(b *block, p stages.Problem) {
+	d := &hcl.Diagnostic{Severity: hcl.DiagError, Summary: p.Summary, Detail: p.Detail, Extra: diag.Address(b.address)}
+	if p.Warning {
+		d.Severity = hcl.DiagWarning
+	}
+	r := b.syntax.DefRange()
+	if f := b.byName[p.Attribute]; f != nil {
+		r = f.subject
+	}
+	d.Subject = &r
+	l.report(d)
+}
+
+// checkRules checks the rules between the attributes of the blocks that aren't operators.
+func (l *loader) checkRules(b *block) {
+	// written reports whether an attribute is in the file, without a mistake.
+	written := func(name string) bool {
+		f := b.byName[name]
+		return f != nil && f.syntax != nil && !f.faulty
+	}
+	unavailable := func(name string, is bool, instead string) {
+		if is && written(name) {
+			l.problem(b, stages.Problem{Attribute: name, Summary: "Not available in this version", Detail: instead})
+		}
+	}
+	switch s := b.spec.(type) {
+	case *checkpointAttributes:
+		unavailable("store", s.Store != "memory", fmt.Sprintf(`Caches can't be kept in store = %q yet. Use "memory".`, s.Store))
+		unavailable("path", true, `Caches can't be kept on disk yet. Remove path: caches are in memory.`)
+		unavailable("compress", s.Compress != "none", `Caches can't be compressed yet. Use "none".`)
+		unavailable("mode", s.Mode == "keep", `Caches that last across epochs and runs can't be kept yet. Use "probe".`)
+	case *bisectAttributes:
+		unavailable("cold", s.Cold, "The page cache can't be dropped between intervals yet. Remove cold.")
+		unavailable("control", s.Control, "The control measurement can't be made yet. Remove control.")
+		if written("rounds") && s.Rounds < honestRounds {
+			l.problem(b, stages.Problem{
+				Attribute: "rounds",
+				Summary:   "Few rounds",
+				Detail:    fmt.Sprintf("An honest 95 %% confidence interval needs at least %d rounds.", honestRounds),
+				Warning:   true,
+			})
+		}
+	case *expectAttributes:
+		if written("bottleneck") {
+			l.checkBottleneck(b, *s.Bottleneck)
+		}
+	}
+	if b.errors != nil && written("max_skips") && b.errors.OnError == string(engine.Fail) && !b.byName["on_error"].faulty {
+		l.problem(b, stages.Problem{
+			Attribute: "max_skips",
+			Summary:   "max_skips without skipping",
+			Detail:    `No item is skipped with on_error = "fail". Set on_error = "skip", or remove max_skips.`,
+		})
+	}
+}
+
+// checkBottleneck checks that an address is that of a stage.
+func (l *loader) checkBottleneck(b *block, address string) {
+	var known []string
+	for _, s := range b.experiment.stages {
+		if s.address == address {
+			return
+		}
+		known = append(known, s.address)
+	}
+	if !l.partial {
+		l.problem(b, stages.Problem{
+			Attribute: "bottleneck",
+			Summary:   "Unknown stage",
+			Detail:    fmt.Sprintf("The experiment has no stage %q.%s Its stages are %s.", address, suggest(address, known), enumerate(known)),
+		})
+	}
+}

@@ -1,0 +1,142 @@
+package config
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/pipectl/pipectl/engine"
+	"github.com/pipectl/pipectl/stages"
+)
+
+// The blocks of an experiment besides the operators' and the engine's.
+const (
+	experimentBlock = "experiment"
+	poolBlock       = "pool"
+	checkpointBlock = "checkpoint"
+	bisectBlock     = "bisect"
+	expectBlock     = "expect"
+)
+
+// blockKind is what is known about a block of an experiment.
+type blockKind struct {
+	labels int // 2: type and name; 1: name
+	rank   int // place in the order of the stages; 0 for blocks that aren't stages
+}
+
+// blockKinds are the blocks that may stand in an experiment. A stage of a lower rank stands above those of a higher one.
+var blockKinds = map[string]*blockKind{
+	stages.Load:          {2, 1},
+	stages.Prepare:       {2, 2},
+	stages.Augment:       {2, 2},
+	engine.BatchBlock:    {0, 3},
+	engine.TransferBlock: {0, 4},
+	stages.Train:         {2, 5},
+	poolBlock:            {1, 0},
+	checkpointBlock:      {1, 0},
+	bisectBlock:          {0, 0},
+	expectBlock:          {0, 0},
+}
+
+// The structs below are the attributes of the blocks that aren't operators, and those that all operators have, with the
+// tags described at stages.Operator.
+
+type experimentAttributes struct {
+	Description string `hcl:"description,optional" doc:"What the experiment is, in one line."`
+	Seed        uint64 `hcl:"seed,optional" doc:"Where shuffling, augmentation and initial weights are drawn from. The same seed gives the same batches."`
+}
+
+type workerAttributes struct {
+	Workers  stages.Count `hcl:"workers,optional" min:"1" max:"4096" doc:"Workers that run at a time. With \"auto\" the planner decides, and may let the same workers run neighbouring stages."`
+	Prefetch stages.Count `hcl:"prefetch,optional" min:"1" max:"1000000" doc:"Items that its output queue holds. With \"auto\" the planner decides."`
+}
+
+type errorAttributes struct {
+	OnError  string `hcl:"on_error,optional" enum:"fail,skip" doc:"What an item does that the stage can't process: \"fail\" ends the run, \"skip\" leaves the item out, counts it and lists it with the reason."`
+	MaxSkips *int   `hcl:"max_skips,optional" min:"0" doc:"Items that may be skipped before the run ends with an error, with on_error = \"skip\". Any number if it isn't set."`
+}
+
+type batchAttributes struct {
+	Size     int  `hcl:"size" min:"1" max:"16777216" doc:"Samples in a batch."`
+	DropLast bool `hcl:"drop_last,optional" doc:"Leave out an epoch's last batch where it is short of samples. It is kept where it is the only one."`
+}
+
+type batchWorkerAttributes struct {
+	Workers  stages.Count `hcl:"workers,optional" min:"1" max:"4096" doc:"Workers that collate. With \"auto\" the workers of the stage before write their samples straight into the batch."`
+	Prefetch stages.Count `hcl:"prefetch,optional" min:"1" max:"1000000" doc:"Batches that its output queue holds. With \"auto\" the planner decides."`
+}
+
+type transferAttributes struct {
+	Pinned   bool         `hcl:"pinned,optional" doc:"Keep batches in page-locked memory, from which a device copies faster."`
+	Prefetch stages.Count `hcl:"prefetch,optional" min:"1" max:"1000000" doc:"Batches on the device that wait for the step. With \"auto\" the planner decides."`
+}
+
+type checkpointAttributes struct {
+	Store    string        `hcl:"store,optional" enum:"memory,disk,pinned,device" doc:"Where its cache is kept. \"memory\" only in this version."`
+	Limit    *stages.Bytes `hcl:"limit,optional" min:"1B" doc:"Bytes that its cache may take. If it isn't set, the engine decides by the machine's memory."`
+	Path     *stages.Path  `hcl:"path,optional" doc:"The folder of a cache on disk. Not available in this version."`
+	Compress string        `hcl:"compress,optional" enum:"none,zstd" doc:"How a cache on disk is compressed. \"none\" only in this version."`
+	Mode     string        `hcl:"mode,optional" enum:"probe,keep,off" doc:"\"probe\": used only when bisecting. \"off\": not a probe point. \"keep\", a permanent cache, is not available in this version."`
+}
+
+type bisectAttributes struct {
+	Strategy     string         `hcl:"strategy,optional" enum:"bisect,ladder" doc:"\"bisect\" measures the boundaries that narrow the bottleneck down, \"ladder\" every one."`
+	Warmup       int            `hcl:"warmup,optional" min:"0" max:"1000000" doc:"Steps dropped at the start of each interval."`
+	Steps        stages.Count   `hcl:"steps,optional" min:"1" max:"1000000000" doc:"Steps in an interval. With \"auto\" as many as fill about half a second."`
+	Rounds       int            `hcl:"rounds,optional" min:"4" max:"1000" doc:"Intervals measured of each probe. An honest 95 % confidence interval needs at least 6."`
+	Confidence   float64        `hcl:"confidence,optional" moremin:"0.5" lessmax:"1" doc:"The confidence of all intervals and decisions."`
+	MinEffect    float64        `hcl:"min_effect,optional" moremin:"0" lessmax:"1" doc:"The smallest part of the time of a step that counts as a difference."`
+	CacheBatches stages.Count   `hcl:"cache_batches,optional" min:"1" max:"1000000" doc:"Batches that a probe's cache holds. With \"auto\" an epoch, at most 16."`
+	Budget       *time.Duration `hcl:"budget,optional" min:"1ms" doc:"How long the whole session may take. No limit if it isn't set."`
+	Cold         bool           `hcl:"cold,optional" doc:"Drop the data set from the page cache before each interval. Not available in this version."`
+	Control      bool           `hcl:"control,optional" doc:"Measure what freed CPU time does to the step. Not available in this version."`
+}
+
+type expectAttributes struct {
+	StepsPerSecond *float64 `hcl:"steps_per_second,optional" moremin:"0" doc:"The least step rate of the baseline."`
+	MaxStarvation  *float64 `hcl:"max_starvation,optional" min:"0" max:"1" doc:"The largest share of the baseline's time for which the step may wait for data."`
+	Bottleneck     *string  `hcl:"bottleneck,optional" doc:"The address of the stage that must be the bottleneck."`
+}
+
+func newWorkerAttributes() *workerAttributes { return &workerAttributes{Workers: 1} }
+
+func newErrorAttributes() *errorAttributes { return &errorAttributes{OnError: string(engine.Fail)} }
+
+func newBatchAttributes() *batchAttributes { return &batchAttributes{DropLast: true} }
+
+func newTransferAttributes() *transferAttributes { return &transferAttributes{Pinned: true} }
+
+func newCheckpointAttributes() *checkpointAttributes {
+	return &checkpointAttributes{Store: "memory", Compress: "none", Mode: "probe"}
+}
+
+func newBisectAttributes() *bisectAttributes {
+	return &bisectAttributes{Strategy: "bisect", Warmup: 2, Rounds: 6, Confidence: 0.95, MinEffect: 0.05}
+}
+
+func (a *bisectAttributes) engine() engine.Bisect {
+	b := engine.Bisect{
+		Strategy:     a.Strategy,
+		Warmup:       a.Warmup,
+		Steps:        int(a.Steps),
+		Rounds:       a.Rounds,
+		Confidence:   a.Confidence,
+		MinEffect:    a.MinEffect,
+		CacheBatches: int(a.CacheBatches),
+	}
+	if a.Budget != nil {
+		b.Budget = *a.Budget
+	}
+	return b
+}
+
+func (a *expectAttributes) engine() engine.Expect {
+	e := engine.Expect{StepsPerSecond: a.StepsPerSecond, MaxStarvation: a.MaxStarvation}
+	if a.Bottleneck != nil {
+		e.Bottleneck = *a.Bottleneck
+	}
+	return e
+}
+
+// experimentBlocks returns the names of the blocks in an experiment.
+func experimentBlocks() []string { return slices.Sorted(maps.Keys(blockKinds)) }
