@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/pipectl/pipectl/hcl/diag"
+)
+
+// The exit codes.
+const (
+	exitDone        = 0
+	exitError       = 1
+	exitUsage       = 2
+	exitInvalid     = 3
+	exitExpect      = 4
+	exitInterrupted = 130
+)
+
+// errInterrupted ends a command that a signal stopped.
+var errInterrupted = errors.New("interrupted")
+
+// usageError is a mistake in the command line.
+type usageError struct {
+	err     error
+	command string // whose --help explains
+}
+
+func (e *usageError) Error() string { return e.err.Error() }
+
+func usagef(format string, args ...any) error { return &usageError{err: fmt.Errorf(format, args...)} }
+
+// diagnosticsError is a failure that diagnostics explain.
+type diagnosticsError struct {
+	diags hcl.Diagnostics
+	files map[string][]byte
+	code  int // exitInvalid where the configuration is at fault, exitError where a run failed
+}
+
+func (e *diagnosticsError) Error() string { return e.diags.Error() }
+
+// expectError says that what was expected of a result, an expect block or --fail-on-regression, didn't hold.
+type expectError struct{ err error }
+
+func (e *expectError) Error() string { return e.err.Error() }
+
+// exitCode returns the exit code for how a command ended.
+func exitCode(err error) int {
+	var usage *usageError
+	var diags *diagnosticsError
+	var expect *expectError
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.Is(err, errInterrupted):
+		return exitInterrupted
+	case errors.As(err, &usage):
+		return exitUsage
+	case errors.As(err, &diags):
+		return diags.code
+	case errors.As(err, &expect):
+		return exitExpect
+	}
+	return exitError
+}
+
+// errorEvent is an error as a JSON object.
+type errorEvent struct {
+	FormatVersion int            `json:"format_version"`
+	Type          string         `json:"type"`
+	Time          string         `json:"time"`
+	Error         string         `json:"error"`
+	Diagnostics   []diag.Message `json:"diagnostics"`
+}
+
+// report tells of the error that ended a command.
+func (s *state) report(err error) {
+	event := errorEvent{formatVersion, "error", timestamp(time.Now()), err.Error(), []diag.Message{}}
+	var diags *diagnosticsError
+	var usage *usageError
+	if errors.As(err, &diags) {
+		s.showDiagnostics(diags.diags, diags.files)
+		event.Diagnostics = diag.JSON(diags.diags, diags.files)
+	} else {
+		fmt.Fprintf(s.Err, "Error: %v\n", err)
+	}
+	if errors.As(err, &usage) && usage.command != "" {
+		fmt.Fprintf(s.Err, "\n`%s --help` shows how to use it.\n", usage.command)
+	}
+	if s.json {
+		s.writeJSON(event)
+	}
+}
+
+// showDiagnostics writes diagnostics to the standard error stream.
+func (s *state) showDiagnostics(diags hcl.Diagnostics, files map[string][]byte) {
+	diag.Text(s.Err, diags, files, 0, false)
+}

@@ -1,0 +1,110 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pipectl/pipectl/gpu"
+	"github.com/pipectl/pipectl/results"
+	"github.com/pipectl/pipectl/stages"
+)
+
+// formatVersion is the version of every JSON object that pipectl writes. It grows when a field changes its meaning;
+// fields are only ever added.
+const formatVersion = 1
+
+// State is the world that a command line runs in.
+type State struct {
+	In         io.Reader
+	Out        io.Writer // results
+	Err        io.Writer // progress, logs and diagnostics
+	Environ    []string  // "key=value"
+	Registry   *stages.Registry
+	OpenDevice func(want string) (gpu.Device, error)
+}
+
+// state is a State while one command line runs, with the flags that several commands share.
+type state struct {
+	State
+	stdout  *output // Out, remembering that a write failed
+	args    []string
+	json    bool
+	noColor bool
+	db      string
+}
+
+// output remembers the first error in writing to it, so that views need not look after each line.
+type output struct {
+	w   io.Writer
+	err error
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	n, err := o.w.Write(p)
+	if o.err == nil {
+		o.err = err
+	}
+	return n, err
+}
+
+// getenv returns the value of an environment variable, "" where it isn't set.
+func (s *state) getenv(key string) string {
+	for _, kv := range slices.Backward(s.Environ) {
+		if v, ok := strings.CutPrefix(kv, key+"="); ok {
+			return v
+		}
+	}
+	return ""
+}
+
+// jsonFlag adds --json to a command.
+func (s *state) jsonFlag(cmd *cobra.Command, usage string) {
+	cmd.Flags().BoolVar(&s.json, "json", false, usage)
+}
+
+// databaseFlag adds --db to a command.
+func (s *state) databaseFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&s.db, "db", "", "results database (default $PIPECTL_DB, else .pipectl/results.db beside the experiment)")
+}
+
+// databasePath returns the path of the results database for experiments at a path, which is a file or folder.
+func (s *state) databasePath(path string) string {
+	if s.db != "" {
+		return s.db
+	}
+	if db := s.getenv("PIPECTL_DB"); db != "" {
+		return db
+	}
+	if info, err := os.Stat(path); err == nil && !info.IsDir() {
+		path = filepath.Dir(path)
+	}
+	return filepath.Join(path, ".pipectl", "results.db")
+}
+
+// openStore opens the results database to read it. It is that of the current folder where neither --db nor PIPECTL_DB
+// says otherwise.
+func (s *state) openStore(ctx context.Context) (*results.Store, error) {
+	return results.Open(ctx, s.databasePath("."))
+}
+
+// writeJSON writes v, an object with a field format_version, on one line of the standard output.
+func (s *state) writeJSON(v any) error {
+	enc := json.NewEncoder(s.stdout)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil && s.stdout.err == nil {
+		return fmt.Errorf("encoding JSON: %w", err)
+	}
+	return s.stdout.err
+}
+
+// timestamp returns t as JSON objects give it.
+func timestamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
