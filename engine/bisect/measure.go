@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/bits"
+	"slices"
 	"time"
 
 	"github.com/pipectl/pipectl/engine"
@@ -25,7 +25,8 @@ type series struct {
 	intervals []engine.Interval
 	rounds    []int // the session's round in which each interval was measured, ascending
 	// coarse says that the range is worth almost as much as the suspect, so that only parts of it can be excluded.
-	coarse bool
+	coarse  bool
+	dropped bool // its boundary was taken out of the search
 }
 
 // times returns the seconds a step of each interval.
@@ -62,6 +63,12 @@ func shared(a, b *series) int {
 	return len(ta)
 }
 
+// baseline returns the series of the pipeline as it is.
+func (s *session) baseline() *series { return s.series[0] }
+
+// ceiling returns the series of the step alone.
+func (s *session) ceiling() *series { return s.series[1] }
+
 // find returns the series of a probe that was measured, or nil.
 func (s *session) find(p engine.Probe) *series {
 	for _, x := range s.series {
@@ -74,9 +81,6 @@ func (s *session) find(p engine.Probe) *series {
 
 // at returns the series of a probe, a new one if there is none.
 func (s *session) at(p engine.Probe) *series {
-	if p.Baseline() {
-		return s.series[0]
-	}
 	for _, x := range s.series {
 		if x.probe == p {
 			return x
@@ -87,55 +91,52 @@ func (s *session) at(p engine.Probe) *series {
 	return x
 }
 
-// topUp measures in alternation those of list that share fewer than n rounds with anchor, and anchor and the baseline
-// with them, until all share n.
+// topUp measures in alternation those of list that share fewer than n rounds with anchor, together with anchor and the
+// baseline, until all share n.
 func (s *session) topUp(ctx context.Context, n int, anchor *series, list ...*series) error {
 	for {
-		var behind []*series
-		for _, x := range list {
-			if x != anchor && shared(anchor, x) < n {
-				behind = append(behind, x)
-			}
+		behind := slices.DeleteFunc(slices.Clone(list), func(x *series) bool { return x.dropped || shared(anchor, x) >= n })
+		if len(behind) == 0 && shared(anchor, anchor) >= n {
+			return nil
 		}
-		if len(behind) == 0 {
-			if anchor != s.series[0] || len(anchor.rounds) >= n {
-				return nil
-			}
-		}
-		if anchor != s.series[0] {
-			behind = append([]*series{anchor}, behind...)
-		}
-		if err := s.measure(ctx, behind...); err != nil {
+		if err := s.measure(ctx, append([]*series{anchor}, behind...)...); err != nil {
 			return err
 		}
 	}
 }
 
-// measure adds one round: an interval of the baseline and one of each series of list. A probe point whose cache can't
-// hold a batch stops being one; its series is then gone.
+// measure adds one round: an interval of the baseline and one of each series of list, A B C.
 func (s *session) measure(ctx context.Context, list ...*series) error {
 	s.round++
-	for _, x := range append([]*series{s.series[0]}, list...) {
-		if x.probe.To == 0 && len(x.rounds) > 0 && x.rounds[len(x.rounds)-1] == s.round {
-			continue
+	for _, x := range append([]*series{s.baseline()}, list...) {
+		if n := len(x.rounds); n > 0 && x.rounds[n-1] == s.round {
+			continue // is in the list twice
 		}
 		err := s.interval(ctx, x)
 		var limit *engine.LimitError
-		if errors.As(err, &limit) && x.probe.To < s.train() {
-			s.drop(x.probe.To, limit)
-			return nil
-		}
-		if err != nil {
+		if errors.As(err, &limit) && 0 < x.probe.To && x.probe.To < s.train() {
+			s.drop(x, limit)
+		} else if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// drop takes the boundary behind a probe's cache out of the search: the stages on both sides of it become one unit.
+func (s *session) drop(x *series, limit *engine.LimitError) {
+	x.dropped = true
+	s.series = slices.DeleteFunc(s.series, func(y *series) bool { return y == x })
+	if i := slices.Index(s.bounds, x.probe.To); i >= 0 {
+		s.bounds = slices.Delete(s.bounds, i, i+1)
+		s.note(CacheLimit, "The boundary after %s is left out: %v.", limit.Address, limit)
+	}
+}
+
 // interval measures one interval of a series.
 func (s *session) interval(ctx context.Context, x *series) error {
 	if len(x.intervals) == 0 {
-		number := s.measured() + 1
+		number := 1 + len(slices.DeleteFunc(slices.Clone(s.series), func(y *series) bool { return len(y.intervals) == 0 }))
 		after, checkpoint := s.boundary(x.probe.To)
 		s.observe(ProbeStarted{x.probe, after, checkpoint, number, max(number, s.expected())})
 	}
@@ -144,21 +145,21 @@ func (s *session) interval(ctx context.Context, x *series) error {
 			return err
 		}
 	}
-	iv, err := s.run1(ctx, x.probe, x.steps)
+	iv, err := s.once(ctx, x.probe, x.steps)
 	if err != nil {
 		return err
 	}
 	x.intervals, x.rounds = append(x.intervals, iv), append(x.rounds, s.round)
 	s.done++
-	s.observe(RoundDone{x.probe, len(x.intervals), iv, s.done, max(s.done, s.expected()*s.cfg.Rounds)})
+	s.observe(RoundDone{x.probe, len(x.intervals), iv, s.done, max(s.done, (s.expected()+1)*s.cfg.Rounds)})
 	return nil
 }
 
 // calibrate chooses the steps of a series' intervals. What it measures isn't kept: it also warms what the probe needs.
 func (s *session) calibrate(ctx context.Context, x *series) error {
-	n := max(leastSteps, s.series[0].steps) // a probe is hardly slower than the baseline
+	n := max(leastSteps, s.baseline().steps) // a probe is hardly slower than the baseline
 	for {
-		iv, err := s.run1(ctx, x.probe, n)
+		iv, err := s.once(ctx, x.probe, n)
 		if err != nil {
 			return err
 		}
@@ -171,17 +172,17 @@ func (s *session) calibrate(ctx context.Context, x *series) error {
 	}
 }
 
-// run1 measures a probe once, if the budget allows.
-func (s *session) run1(ctx context.Context, p engine.Probe, steps int) (engine.Interval, error) {
+// once measures a probe once, if the budget allows.
+func (s *session) once(ctx context.Context, p engine.Probe, steps int) (engine.Interval, error) {
 	if b := s.cfg.Budget; b > 0 && time.Since(s.began) >= b {
 		return engine.Interval{}, errBudget
 	}
 	iv, err := s.bench.Measure(ctx, p, s.cfg.Warmup, steps)
 	if err != nil {
-		return iv, fmt.Errorf("measuring the pipeline %s: %w", p, err)
+		return iv, fmt.Errorf("probe %q: %w", p, err)
 	}
 	if iv.Steps <= 0 || iv.Elapsed <= 0 {
-		return iv, fmt.Errorf("measuring the pipeline %s: %d steps took %v, which gives no rate", p, iv.Steps, iv.Elapsed)
+		return iv, fmt.Errorf("probe %q: %d steps took %v, which gives no rate", p, iv.Steps, iv.Elapsed)
 	}
 	return iv, nil
 }

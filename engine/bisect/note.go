@@ -8,6 +8,7 @@ import (
 // The codes of a report's notes.
 const (
 	BudgetUsed       = "budget_used"       // the budget ended the session
+	CacheLimit       = "cache_limit"       // a boundary's cache can't hold one batch
 	FewRounds        = "few_rounds"        // too few rounds for an interval of the wanted confidence
 	Interference     = "interference"      // the step gets faster without the stages although it never waited for them
 	MergedStages     = "merged_stages"     // the bottleneck is one of several stages with no probe point between them

@@ -12,6 +12,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/bits"
+	"slices"
 	"time"
 
 	"github.com/pipectl/pipectl/engine"
@@ -58,6 +60,7 @@ type session struct {
 	bounds []int
 	series []*series // in the order in which they were first measured; the baseline, then the ceiling
 	round  int
+	done   int // intervals measured
 	report *Report
 }
 
@@ -74,8 +77,8 @@ func Search(ctx context.Context, plan *engine.Plan, bench Bench, options Options
 	if err := s.check(); err != nil {
 		return s.report, err
 	}
-	s.at(span{0, 0})
-	s.at(span{0, s.units()})
+	s.at(engine.Probe{})
+	s.at(engine.Probe{To: s.train()})
 
 	err := s.run(ctx)
 	if errors.Is(err, errBudget) {
@@ -167,87 +170,91 @@ func (s *session) screen(ctx context.Context) (Verdict, error) {
 func (s *session) locate(ctx context.Context) error {
 	if s.cfg.Strategy == Ladder {
 		var all []*series
-		for u := 1; u < s.units(); u++ {
-			all = append(all, s.at(span{0, u}))
+		for _, k := range s.bounds[1:] {
+			all = append(all, s.at(engine.Probe{To: k}))
 		}
 		if err := s.topUp(ctx, s.cfg.Rounds, s.baseline(), all...); err != nil {
 			return err
 		}
 	}
 	for {
-		if spans := s.next(); len(spans) > 0 {
+		if probes := s.next(); len(probes) > 0 {
 			var fresh []*series
-			for _, sp := range spans {
-				fresh = append(fresh, s.at(sp))
+			for _, p := range probes {
+				fresh = append(fresh, s.at(p))
 			}
-			if err := s.rounds(ctx, min(exploring, s.cfg.Rounds), fresh...); err != nil {
+			if err := s.topUp(ctx, min(exploring, s.cfg.Rounds), fresh[0], fresh[1:]...); err != nil {
 				return err
 			}
 			continue
 		}
 
+		// By the estimates, all but the suspect are excluded. From here on it is a matter of proof.
 		suspect := s.suspect()
-		anchor, rivals := s.baseline(), s.rivals(suspect)
-		if suspect >= 0 {
-			anchor = s.at(span{suspect, suspect + 1})
+		anchor, list := suspect, s.rivals(suspect)
+		if suspect == nil {
+			anchor = s.baseline()
+		} else {
 			// The checkpoints on both sides of the suspect show its cost in the table of checkpoints.
-			rivals = append(rivals, s.at(span{0, suspect}), s.at(span{0, suspect + 1}))
+			list = append(list, s.at(engine.Probe{To: suspect.probe.From}), s.at(engine.Probe{To: suspect.probe.To}))
 		}
 		before := s.round
-		if err := s.topUp(ctx, s.cfg.Rounds, anchor, rivals...); err != nil {
+		if err := s.topUp(ctx, s.cfg.Rounds, anchor, list...); err != nil {
 			return err
 		}
 		if s.round > before {
 			continue // the estimates moved
 		}
-		if suspect < 0 {
+		if suspect == nil {
 			return nil
 		}
-
-		var again []*series
-		refine := false
-		for _, q := range s.unsettled(suspect) {
-			n := len(common(anchor, q))
-			switch {
-			case q.span.len() > 1 && (s.gain(anchor)-s.gain(q) < refineBelow*s.gain(anchor) || n >= s.enough(looks-1)):
-				q.coarse, refine = true, true
-			case n < s.enough(looks-1):
-				again = append(again, q)
-			default:
-				return nil // as like as that after so many rounds: a tie
-			}
-		}
-		switch {
-		case refine:
-		case len(again) == 0:
-			return nil
-		default:
-			look := 1
-			for look < looks-1 && len(common(anchor, again[0])) >= s.enough(look) {
-				look++
-			}
-			if err := s.topUp(ctx, s.enough(look), anchor, again...); err != nil {
-				return err
-			}
+		if more, err := s.press(ctx, suspect); err != nil || !more {
+			return err
 		}
 	}
+}
+
+// press goes on against the rivals that the suspect isn't shown to be ahead of: a range of several stages that comes
+// close is to be split, others get more rounds. It reports false where all is shown, or won't be.
+func (s *session) press(ctx context.Context, suspect *series) (more bool, err error) {
+	var again []*series
+	refine := false
+	for _, x := range s.unsettled(suspect) {
+		last := shared(suspect, x) >= s.enough(looks-1)
+		close := s.gain(x) > (1-refineBelow)*s.gain(suspect)
+		switch {
+		case s.width(x.probe) > 1 && (close || last):
+			x.coarse, refine = true, true
+		case last:
+			return false, nil // as like as that after so many rounds: a tie
+		default:
+			again = append(again, x)
+		}
+	}
+	if refine || len(again) == 0 {
+		return refine, nil
+	}
+	look := 1
+	for s.enough(look) <= shared(suspect, again[0]) {
+		look++
+	}
+	return true, s.topUp(ctx, s.enough(look), suspect, again...)
 }
 
 // conclude names the bottleneck if it is proven, or else says why it isn't.
 func (s *session) conclude() {
 	suspect := s.suspect()
-	if suspect < 0 {
-		s.note(NoStageAlone, "The step waits for data, but no stage by itself is worth min_effect = %g: several hold it up together.%s",
-			s.cfg.MinEffect, s.busiest())
+	if suspect == nil {
+		s.note(NoStageAlone, "The step waits for data, but no stage by itself is shown to be worth min_effect = %g. Where several stages are equally slow, freeing one of them gains nothing.",
+			s.cfg.MinEffect)
 		return
 	}
-	first, last := s.bounds[suspect], s.bounds[suspect+1]
-	names := s.addresses(first, last)
 	if len(s.next()) > 0 || len(s.unsettled(suspect)) > 0 {
 		s.note(NotSeparated, "The step waits for data, but the measurements can't tell which stage is worth most: %s.",
 			list(s.candidates(suspect)))
 		return
 	}
+	names := s.addresses(suspect.probe.From, suspect.probe.To)
 	if len(names) > 1 {
 		s.note(MergedStages, "One of %s holds the pipeline up. No probe point lies between them, so they can't be told apart.", list(names))
 		return
@@ -261,17 +268,21 @@ func (s *session) complete(ctx context.Context) error {
 	if err := s.topUp(ctx, s.cfg.Rounds, s.baseline(), s.series[1:]...); err != nil {
 		return err
 	}
-	pairs := s.reversals()
-	for _, p := range pairs {
+	for _, r := range s.reversals() {
+		at := slices.Index(s.bounds, r.later.probe.To)
 		var near []*series
-		for _, u := range []int{p.later.span.to - 1, p.later.span.to + 1} {
-			if u > 0 && u <= s.units() {
-				near = append(near, s.at(span{0, u}))
-			}
+		for _, k := range s.bounds[max(at-1, 1):min(at+2, len(s.bounds))] {
+			near = append(near, s.at(engine.Probe{To: k}))
 		}
 		if err := s.topUp(ctx, s.cfg.Rounds, s.baseline(), near...); err != nil {
 			return err
 		}
+		earlier := "without a cache"
+		if !r.earlier.probe.Baseline() {
+			earlier = "with the cache after " + s.address(r.earlier.probe.To-1)
+		}
+		s.note(NotMonotone, "With the cache after %s the step rate is %.4g/s, %s it is %.4g/s: replaying what the later one holds costs more than making it.",
+			s.address(r.later.probe.To-1), median(rates(r.later)), earlier, median(rates(r.earlier)))
 	}
 	return nil
 }
@@ -281,6 +292,29 @@ func (s *session) enough(look int) int { return s.cfg.Rounds + look*max(s.cfg.Ro
 
 // units returns the number of units.
 func (s *session) units() int { return len(s.bounds) - 1 }
+
+// unit returns the probe that makes unit u free.
+func (s *session) unit(u int) engine.Probe { return engine.Probe{From: s.bounds[u], To: s.bounds[u+1]} }
+
+// width returns the number of units that a probe makes free.
+func (s *session) width(p engine.Probe) int {
+	n := 0
+	for u := range s.units() {
+		if contains(p, s.unit(u)) {
+			n++
+		}
+	}
+	return n
+}
+
+// expected returns the number of probes that a session usually needs.
+func (s *session) expected() int {
+	n := bits.Len(uint(s.units())) + 3
+	if s.cfg.Strategy == Ladder {
+		n = s.units() + 3
+	}
+	return max(n, len(s.series))
+}
 
 // train returns the index of the train stage.
 func (s *session) train() int { return s.bounds[len(s.bounds)-1] }

@@ -1,0 +1,100 @@
+package bisect
+
+import (
+	"fmt"
+
+	"github.com/pipectl/pipectl/engine"
+	"github.com/pipectl/pipectl/stages"
+)
+
+// The codes of a report's advice.
+const (
+	MoreWorkers     = "more_workers"     // its workers are at their limit and the CPU isn't
+	CheaperOperator = "cheaper_operator" // the CPU is at its limit
+	KeepCheckpoint  = "keep_checkpoint"  // what it makes is the same in every epoch and can be stored
+	Pinned          = "pinned"           // the transfer starts from pageable memory
+	NothingToGain   = "nothing_to_gain"  // the step is the slowest
+)
+
+func (s *session) advise(code string, stage int, format string, args ...any) {
+	s.report.Advice = append(s.report.Advice, Advice{Code: code, Address: s.address(stage), Text: fmt.Sprintf(format, args...)})
+}
+
+// adviseOn adds what follows from the evidence about the named stage.
+func (s *session) adviseOn(named int) {
+	st := s.plan.Experiment.Stages[named]
+	load := s.load(s.baseline().intervals)
+	used, known := s.cpu(load)
+	switch busy := s.utilisation(load, named); {
+	case named == s.train():
+		s.advise(NothingToGain, named, "The step itself is the slowest: making everything before it free would gain less than min_effect = %g. Stop here, or make the step faster.", s.cfg.MinEffect)
+	case st.Block == engine.TransferBlock:
+		if spec, ok := st.Spec.(*engine.TransferSpec); ok && !spec.Pinned {
+			s.advise(Pinned, named, "Set pinned = true: a copy from pinned memory needs no detour through a staging buffer.")
+		}
+	case known && used < fullyBusy:
+		if busy >= fullyBusy {
+			s.advise(MoreWorkers, named, "%s busy for %.0f %% of the time while at most %.0f %% of the %d cores are: give it more than %d.",
+				s.crew(named), 100*busy, 100*used, s.options.Cores, s.segmentOf(named).Workers)
+		}
+	default:
+		s.adviseCheaper(named, used, known)
+	}
+}
+
+// crew calls a stage's workers by name, as the start of a sentence about them.
+func (s *session) crew(stage int) string {
+	g := s.segmentOf(stage)
+	switch {
+	case g.Pool != "":
+		return "The workers of pool " + g.Pool + " are"
+	case g.First < g.Last:
+		return fmt.Sprintf("The workers of %s to %s are", s.address(g.First), s.address(g.Last))
+	case g.Workers == 1:
+		return "Its worker is"
+	}
+	return "Its workers are"
+}
+
+// adviseCheaper adds the ways to make a stage cost less CPU.
+func (s *session) adviseCheaper(named int, used float64, known bool) {
+	why := "More workers help only if cores are free."
+	if known {
+		why = fmt.Sprintf("%.0f %% of the %d cores are busy, so more workers would only share them.", 100*used, s.options.Cores)
+	}
+	s.advise(CheaperOperator, named, "%s Make the stage cheaper: smaller inputs, a fused or faster operator.", why)
+	for _, st := range s.plan.Experiment.Stages[:named+1] {
+		if st.Block != stages.Load && st.Block != stages.Prepare {
+			return
+		}
+	}
+	if s.plan.Experiment.Stages[named].Block != stages.Prepare {
+		return
+	}
+	size := ""
+	if n := s.plan.Types[named+1].Size(); n > 0 {
+		size = fmt.Sprintf(", %s a sample", stages.Bytes(n))
+	}
+	s.advise(KeepCheckpoint, named, "Its output is the same in every epoch: storing it%s saves the work after the first.", size)
+}
+
+// cpu returns the share of the cores that the baseline kept busy: measured where the intervals tell, or else at most, as
+// if all workers computed whenever they were busy; known is false where that is no bound below 1.
+func (s *session) cpu(load []float64) (used float64, known bool) {
+	if s.options.Cores <= 0 {
+		return 0, false
+	}
+	var measured []float64
+	for _, iv := range s.baseline().intervals {
+		if iv.CPU >= 0 {
+			measured = append(measured, iv.CPU/float64(s.options.Cores))
+		}
+	}
+	if len(measured) > 0 {
+		return median(measured), true
+	}
+	for i, v := range load {
+		used += v * float64(max(s.segmentOf(i).Workers, 1)) / float64(s.options.Cores)
+	}
+	return used, used < fullyBusy
+}

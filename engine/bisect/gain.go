@@ -1,0 +1,185 @@
+package bisect
+
+import (
+	"slices"
+
+	"github.com/pipectl/pipectl/engine"
+	"github.com/pipectl/pipectl/internal/stats"
+)
+
+const (
+	// interference bounds what is put down to the step's competing with the stages for the machine, as a share of the
+	// baseline's time: where a step that never waits gains more than this without them, the search goes on.
+	interference = 0.25
+	// resolution is the share of min_effect that the suspect must be ahead of a rival at the least: probes differ a
+	// little in what they cost by themselves, and no number of rounds averages that out.
+	resolution = 0.2
+	// refineBelow is the share of the suspect's gain by which a range of several stages must fall short of it for more
+	// rounds to be tried before it is split.
+	refineBelow = 0.3
+)
+
+// median returns the median of values, which are not empty.
+func median(values []float64) float64 { return stats.Summarize(values, 0.5).Median }
+
+// baseTime returns the baseline's seconds a step.
+func (s *session) baseTime() float64 { return median(s.baseline().times()) }
+
+// gains returns by how many seconds a step is shorter in x than in the baseline, one value for each round of x.
+func (s *session) gains(x *series) []float64 { return differences(s.baseline(), x) }
+
+// gain returns the median of a series' gains.
+func (s *session) gain(x *series) float64 { return median(s.gains(x)) }
+
+// least returns the gain from which on a stage is worth naming.
+func (s *session) least() float64 { return s.cfg.MinEffect * s.baseTime() }
+
+// differences returns by how many seconds a step of b is shorter than one of a, in each round that they share.
+func differences(a, b *series) []float64 {
+	ta, tb := common(a, b)
+	for i := range ta {
+		ta[i] -= tb[i]
+	}
+	return ta
+}
+
+// below reports whether the values of a are significantly smaller than those of b.
+func below(a, b []float64, alpha float64) bool {
+	return len(a) > 0 && len(b) > 0 && stats.Compare(a, b, alpha).Significant && median(a) < median(b)
+}
+
+// suspect returns the isolated unit with the largest gain, or nil where none gains min_effect.
+func (s *session) suspect() *series {
+	var best *series
+	for u := range s.units() {
+		if x := s.find(s.unit(u)); x != nil && s.gain(x) >= s.least() && (best == nil || s.gain(x) > s.gain(best)) {
+			best = x
+		}
+	}
+	return best
+}
+
+// candidates returns the stages that may be worth most.
+func (s *session) candidates(suspect *series) []string {
+	in := make([]bool, s.train())
+	for _, x := range append(s.unsettled(suspect), suspect) {
+		for i := x.probe.From; i < x.probe.To; i++ {
+			in[i] = true
+		}
+	}
+	for _, r := range s.stretches(suspect) {
+		for i := s.bounds[r.from]; i < s.bounds[r.to]; i++ {
+			in[i] = true
+		}
+	}
+	var list []string
+	for i, ok := range in {
+		if ok {
+			list = append(list, s.address(i))
+		}
+	}
+	return list
+}
+
+// threshold returns what a range must gain less than for its stages to be out of question.
+func (s *session) threshold(suspect *series) float64 {
+	if suspect == nil {
+		return s.least()
+	}
+	return s.gain(suspect)
+}
+
+// cover returns the series that bounds unit u's gain the tightest, below threshold, or nil where there is none.
+func (s *session) cover(u int, suspect *series) *series {
+	var best *series
+	for _, x := range s.series {
+		if len(x.intervals) == 0 || x.probe.Baseline() || x.coarse || !contains(x.probe, s.unit(u)) ||
+			suspect != nil && contains(x.probe, suspect.probe) || s.gain(x) >= s.threshold(suspect) || !s.trusted(x) {
+			continue
+		}
+		if best == nil || s.gain(x) < s.gain(best) {
+			best = x
+		}
+	}
+	return best
+}
+
+// trusted reports whether a series bounds the gains of what it makes free. It doesn't where it is slower than a probe
+// that makes less free: then its cache takes longer to replay than something that it stands for.
+func (s *session) trusted(x *series) bool {
+	for _, y := range s.series {
+		if y != x && contains(x.probe, y.probe) && len(x.intervals) >= s.cfg.Rounds && len(y.intervals) >= s.cfg.Rounds &&
+			s.gain(x) < s.gain(y)-s.least() {
+			return false
+		}
+	}
+	return true
+}
+
+// rivals returns the series whose ranges together cover all units but the suspect. A unit that nothing excludes although
+// it was isolated stands for itself.
+func (s *session) rivals(suspect *series) []*series {
+	var list []*series
+	for u := range s.units() {
+		x := s.cover(u, suspect)
+		if x == nil {
+			x = s.find(s.unit(u))
+		}
+		if x != nil && x != suspect && !slices.Contains(list, x) {
+			list = append(list, x)
+		}
+	}
+	return list
+}
+
+// unsettled returns those of the suspect's rivals, the baseline among them, that it isn't shown to be ahead of: with
+// significance over the rounds that they share, and by more than what probes differ by themselves. The confidence
+// holds for all rivals and all looks at them together.
+func (s *session) unsettled(suspect *series) []*series {
+	rivals := append(s.rivals(suspect), s.baseline())
+	alpha := (1 - s.cfg.Confidence) / float64(looks*len(rivals))
+	var list []*series
+	for _, x := range rivals {
+		ts, tx := common(suspect, x)
+		if !s.trusted(x) || !below(ts, tx, alpha) || median(differences(x, suspect)) < resolution*s.least() {
+			list = append(list, x)
+		}
+	}
+	return list
+}
+
+// reversal is a checkpoint that is slower than an earlier one.
+type reversal struct{ earlier, later *series }
+
+// reversals returns, for each checkpoint that is significantly slower than an earlier one or than the baseline, the
+// fastest of these.
+func (s *session) reversals() []reversal {
+	suffixes := s.suffixes()
+	var list []reversal
+	for i, later := range suffixes {
+		var worst *series
+		for _, earlier := range suffixes[:i] {
+			if (worst == nil || s.gain(earlier) > s.gain(worst)) && s.gain(earlier)-s.gain(later) >= s.least() {
+				worst = earlier
+			}
+		}
+		if worst != nil && below(s.gains(later), s.gains(worst), (1-s.cfg.Confidence)/float64(len(suffixes))) {
+			list = append(list, reversal{worst, later})
+		}
+	}
+	return list
+}
+
+// suffixes returns the baseline and the series of checkpoints that were measured, in the pipeline's order.
+func (s *session) suffixes() []*series {
+	list := []*series{s.baseline()}
+	for _, k := range s.bounds[1:] {
+		if x := s.find(engine.Probe{To: k}); x != nil {
+			list = append(list, x)
+		}
+	}
+	return list
+}
+
+// contains reports whether p makes free all that q does.
+func contains(p, q engine.Probe) bool { return q.Baseline() || p.From <= q.From && q.To <= p.To }
