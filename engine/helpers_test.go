@@ -129,7 +129,7 @@ func (d *hostDevice) Alloc(n int, pinned bool) ([]byte, func(), error) {
 func (d *hostDevice) Upload(_ context.Context, b *stages.Batch) (*gpu.Batch, error) {
 	return &gpu.Batch{Batch: b, Ready: passed{}}, nil
 }
-func (d *hostDevice) NewClassifier(*gpu.CNN, gpu.Input) (gpu.Step, error) {
+func (d *hostDevice) NewClassifier(*gpu.CNN, gpu.Input) (gpu.Classifier, error) {
 	return nil, errors.New("no classifier")
 }
 func (d *hostDevice) Close() error { return nil }

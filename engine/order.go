@@ -5,6 +5,9 @@ import (
 	"math/rand/v2"
 )
 
+// mostShuffled is how many items can be shuffled: their order takes 4 bytes each, 1 GiB here.
+const mostShuffled = 1 << 28
+
 // order maps the places of an epoch to the source's items: in turn, or in a permutation drawn from (seed, epoch).
 type order struct {
 	shuffle bool

@@ -60,6 +60,11 @@ func open(ctx context.Context, e *Experiment, memory int64) (stages.Source, *Pla
 	if _, problems := Check(e); len(problems) > 0 {
 		return nil, nil, problems, nil
 	}
+	for _, s := range e.Stages {
+		if s.Spec == nil {
+			return nil, nil, nil, &StageError{Address: s.Address, Err: errors.New("the block is faulty")}
+		}
+	}
 	load := e.Stages[0]
 	src, err := load.Spec.(stages.SourceSpec).Open(ctx, e.Seed)
 	if err != nil {
@@ -67,6 +72,10 @@ func open(ctx context.Context, e *Experiment, memory int64) (stages.Source, *Pla
 	}
 	if src.Len() < 1 {
 		return src, nil, nil, &StageError{Address: load.Address, Err: errors.New("the data set has no items")}
+	}
+	if load.Spec.(stages.SourceSpec).Shuffled() && src.Len() > mostShuffled {
+		err := fmt.Errorf("%d items are too many to shuffle: their order is kept in memory, for %d at most; set shuffle = false", src.Len(), mostShuffled)
+		return src, nil, nil, &StageError{Address: load.Address, Err: err}
 	}
 	plan, problems := Compile(e, src.Len(), src.Classes(), memory)
 	return src, plan, problems, nil

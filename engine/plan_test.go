@@ -1,0 +1,131 @@
+package engine
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pipectl/pipectl/stages"
+)
+
+// TestSegments checks which stages share workers.
+func TestSegments(t *testing.T) {
+	auto := runtime.GOMAXPROCS(0)
+	tests := []struct {
+		name string
+		edit func(e *Experiment)
+		want string // first-last×workers/prefetch of each segment
+	}{
+		{"one each", func(e *Experiment) {}, "0-0×1/16 1-1×1/16 2-2×1/16 3-4×1/2 5-5×1/1 6-6×1/0"},
+		{"workers and prefetch", func(e *Experiment) {
+			e.Stages[1].Workers, e.Stages[1].Prefetch = 3, 5
+			e.Stages[4].Prefetch, e.Stages[5].Prefetch = 7, 9
+		}, "0-0×1/16 1-1×3/5 2-2×1/16 3-4×1/7 5-5×1/9 6-6×1/0"},
+		{"the batch's own worker", func(e *Experiment) { e.Stages[4].Workers = 2 },
+			"0-0×1/16 1-1×1/16 2-2×1/16 3-3×1/16 4-4×2/2 5-5×1/1 6-6×1/0"},
+		{"auto is fused", func(e *Experiment) { e.Stages[1].Workers, e.Stages[2].Workers = Auto, Auto },
+			fmt.Sprintf("0-0×1/16 1-2×%d/16 3-4×1/2 5-5×1/1 6-6×1/0", auto)},
+		{"all auto", func(e *Experiment) {
+			for i := range 4 {
+				e.Stages[i].Workers = Auto
+			}
+		}, fmt.Sprintf("0-4×%d/2 5-5×1/1 6-6×1/0", auto)},
+		{"a pool", func(e *Experiment) {
+			e.Stages[1].Pool, e.Stages[2].Pool = "p", "p"
+			e.Pools = []Pool{{Name: "p", Workers: 4, Prefetch: 3}}
+		}, "0-0×1/16 1-2×4/3 3-4×1/2 5-5×1/1 6-6×1/0"},
+		{"a pool up to batch", func(e *Experiment) {
+			for i := range 5 {
+				e.Stages[i].Pool = "p"
+			}
+			e.Pools = []Pool{{Name: "p", Workers: 4}}
+		}, "0-4×4/2 5-5×1/1 6-6×1/0"},
+		{"two pools", func(e *Experiment) {
+			e.Stages[0].Pool, e.Stages[1].Pool, e.Stages[2].Pool, e.Stages[3].Pool = "p", "p", "q", "q"
+			e.Pools = []Pool{{Name: "p", Workers: 2}, {Name: "q", Workers: 3}}
+		}, "0-1×2/16 2-4×3/2 5-5×1/1 6-6×1/0"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			e := chain(&countSource{items: 100}, 8, nothing, prepare("a", pass), prepare("b", pass), prepare("c", pass))
+			e.Stages = append(e.Stages[:5:5], Stage{Address: "transfer", Block: TransferBlock, Spec: &TransferSpec{}, Workers: 1}, e.Stages[5])
+			tt.edit(e)
+			p, problems := Compile(e, 100, 10, 0)
+			if len(problems) > 0 {
+				t.Fatal(problems)
+			}
+			var got []string
+			for _, g := range p.Segments {
+				got = append(got, fmt.Sprintf("%d-%d×%d/%d", g.First, g.Last, g.Workers, g.Prefetch))
+			}
+			if s := strings.Join(got, " "); s != tt.want {
+				t.Errorf("got  %s\nwant %s", s, tt.want)
+			}
+		})
+	}
+}
+
+// TestCheck follows the types of a chain with faults in it: what can't be known is not complained about.
+func TestCheck(t *testing.T) {
+	step := nothing
+	e := chain(&countSource{items: 10}, 2, step, prepare("a", pass))
+	e.Stages[1].Spec = new(stages.RandomFlip)
+	e.Stages = append(e.Stages[:2:2], append([]Stage{{Address: "prepare.decode", Block: stages.Prepare, Spec: new(stages.DecodeJPEG)},
+		{Address: "augment.flip", Block: stages.Augment, Spec: new(stages.RandomFlip)}}, e.Stages[2:]...)...)
+	types, problems := Check(e)
+	tensor := stages.TensorType(1, 2, 2)
+	if diff := cmp.Diff(types, []stages.Type{{}, tensor, tensor, {}, {}, {}}); diff != "" {
+		t.Error(diff)
+	}
+	if len(problems) != 1 || problems[0].Address != "prepare.decode" || problems[0].Summary != "prepare.decode can't take float32 1×2×2" {
+		t.Errorf("problems %+v", problems)
+	}
+}
+
+// TestMemory refuses what wouldn't fit.
+func TestMemory(t *testing.T) {
+	e := chain(&countSource{items: 1 << 20}, 1<<19, nothing, prepare("a", pass))
+	if _, problems := Compile(e, 1<<20, 10, 1<<30); len(problems) > 0 {
+		t.Errorf("with 1 GiB: %v", problems)
+	}
+	_, problems := Compile(e, 1<<20, 10, 1<<24)
+	if len(problems) != 1 || problems[0].Summary != "Not enough memory" || problems[0].Address != "batch" {
+		t.Errorf("with 16 MiB: %+v", problems)
+	}
+}
+
+// TestLayout checks where items and batches lie in epochs.
+func TestLayout(t *testing.T) {
+	for _, tt := range []struct {
+		items, size int
+		drop        bool
+		batches     int
+		lengths     []int
+	}{
+		{10, 4, false, 3, []int{4, 4, 2, 4, 4, 2}},
+		{10, 4, true, 2, []int{4, 4, 4, 4}},
+		{8, 4, true, 2, []int{4, 4, 4}},
+		{3, 4, true, 1, []int{3, 3}},
+		{1, 1, true, 1, []int{1, 1}},
+	} {
+		l := newLayout(tt.items, &BatchSpec{Size: tt.size, DropLast: tt.drop})
+		if l.batches() != tt.batches {
+			t.Errorf("%+v: %d batches", tt, l.batches())
+		}
+		seq := int64(0)
+		for b, n := range tt.lengths {
+			if got := l.length(int64(b)); got != n {
+				t.Errorf("%+v: batch %d has %d items", tt, b, got)
+			}
+			for slot := range n {
+				if gb, gs := l.place(seq); gb != int64(b) || gs != slot {
+					t.Errorf("%+v: item %d is in batch %d, slot %d", tt, seq, gb, gs)
+				}
+				seq++
+			}
+		}
+	}
+}
