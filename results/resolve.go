@@ -100,7 +100,7 @@ func didYouMean(name string, known []string) string {
 		return ""
 	}
 	best := slices.MinFunc(known, func(a, b string) int { return cmp.Compare(distance(a), distance(b)) })
-	if distance(best) > max(1, len(name)/3) {
+	if distance(best) > (len(name)+1)/3 {
 		return ""
 	}
 	return fmt.Sprintf("; did you mean %q?", best)

@@ -40,7 +40,7 @@ func Create(ctx context.Context, path string) (*Store, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, fmt.Errorf("results database %s: making its folder: %w: choose another place with --db", path, err)
 	}
-	return open(ctx, path, url.Values{"mode": {"rwc"}})
+	return open(ctx, path, url.Values{"mode": {"rwc"}}, migrations())
 }
 
 // Open opens a database that exists, or returns ErrNoDatabase. Where the file or its folder can't be written, it can still
@@ -49,7 +49,7 @@ func Open(ctx context.Context, path string) (*Store, error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w at %s: nothing has been stored there yet", ErrNoDatabase, path)
 	}
-	s, err := open(ctx, path, url.Values{"mode": {"rw"}})
+	s, err := open(ctx, path, url.Values{"mode": {"rw"}}, migrations())
 	if !unwritable(err) {
 		return s, err
 	}
@@ -58,10 +58,11 @@ func Open(ctx context.Context, path string) (*Store, error) {
 	if log, statErr := os.Stat(path + "-wal"); statErr == nil && log.Size() > 0 {
 		return nil, err
 	}
-	return open(ctx, path, url.Values{"mode": {"ro"}, "immutable": {"1"}})
+	return open(ctx, path, url.Values{"mode": {"ro"}, "immutable": {"1"}}, migrations())
 }
 
-func open(ctx context.Context, path string, params url.Values) (*Store, error) {
+// open opens the database with these parameters of SQLite's URIs and takes its schema through the steps.
+func open(ctx context.Context, path string, params url.Values, steps []string) (*Store, error) {
 	s := &Store{path: path, now: time.Now, random: rand.Uint32}
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -80,7 +81,13 @@ func open(ctx context.Context, path string, params url.Values) (*Store, error) {
 		return nil, s.explain("opening it", err)
 	}
 	s.db.SetMaxOpenConns(1)
-	if err := s.migrate(ctx, migrations()); err != nil {
+	err = s.migrate(ctx, steps)
+	// Where two processes make a database, SQLite tells the slower one at once that it is busy: waiting is left to us.
+	for deadline := time.Now().Add(busyTimeout); busy(err) && ctx.Err() == nil && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond)
+		err = s.migrate(ctx, steps)
+	}
+	if err != nil {
 		s.db.Close()
 		return nil, s.explain("opening it", err)
 	}
@@ -130,6 +137,12 @@ func unwritable(err error) bool {
 	return e.Code == sqlite3.ErrReadonly || e.Code == sqlite3.ErrCantOpen || e.Code == sqlite3.ErrPerm
 }
 
+// busy reports whether err says that another process has the database.
+func busy(err error) bool {
+	var e sqlite3.Error
+	return errors.As(err, &e) && e.Code == sqlite3.ErrBusy
+}
+
 // explain adds to an error the database's path, what was being done, and what to do about it.
 func (s *Store) explain(doing string, err error) error {
 	if err == nil {
@@ -139,6 +152,9 @@ func (s *Store) explain(doing string, err error) error {
 	var e sqlite3.Error
 	switch errors.As(err, &e); {
 	case unwritable(err):
+		// The system's error is that of SQLite's last attempt, to read what it couldn't make: "no such file".
+		e.SystemErrno = 0
+		err = e
 		advice = "the file and its folder must be writable; choose another place with --db"
 	case e.Code == sqlite3.ErrNotADB:
 		advice = "it is another kind of file; choose another place with --db"
@@ -146,7 +162,7 @@ func (s *Store) explain(doing string, err error) error {
 		advice = "it is damaged; move it away to start a new one, or read what is left with sqlite3's .recover"
 	case e.Code == sqlite3.ErrFull:
 		advice = "free some disk space, or choose another place with --db"
-	case e.Code == sqlite3.ErrBusy, e.Code == sqlite3.ErrLocked:
+	case busy(err):
 		advice = fmt.Sprintf("another process has held it for %v; wait for that process or end it", busyTimeout)
 	case e.ExtendedCode == sqlite3.ErrConstraintForeignKey:
 		advice = "the run was removed while it was written"
