@@ -5,6 +5,9 @@ package stages
 func Builtin() *Registry {
 	r := new(Registry)
 	r.Add(
+		imageFolderOperator(),
+		idxOperator(),
+		syntheticOperator(),
 		decodeJPEGOperator(),
 		decodeImageOperator(),
 		sleepOperator(),
