@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/pipectl/pipectl/hcl/diag"
+	"github.com/pipectl/pipectl/internal/ui"
 )
 
 // The exit codes.
@@ -17,7 +18,7 @@ const (
 	exitUsage       = 2
 	exitInvalid     = 3
 	exitExpect      = 4
-	exitInterrupted = 130
+	ExitInterrupted = 130 // what shells report of a program that SIGINT ended
 )
 
 // errInterrupted ends a command that a signal stopped.
@@ -56,7 +57,7 @@ func exitCode(err error) int {
 	case err == nil:
 		return exitDone
 	case errors.Is(err, errInterrupted):
-		return exitInterrupted
+		return ExitInterrupted
 	case errors.As(err, &usage):
 		return exitUsage
 	case errors.As(err, &diags):
@@ -85,7 +86,7 @@ func (s *state) report(err error) {
 		s.showDiagnostics(diags.diags, diags.files)
 		event.Diagnostics = diag.JSON(diags.diags, diags.files)
 	} else {
-		fmt.Fprintf(s.Err, "Error: %v\n", err)
+		fmt.Fprintf(s.Err, "%s %v\n", s.errTerm.Paint(ui.Bad, "Error:"), err)
 	}
 	if errors.As(err, &usage) && usage.command != "" {
 		fmt.Fprintf(s.Err, "\n`%s --help` shows how to use it.\n", usage.command)
@@ -97,5 +98,9 @@ func (s *state) report(err error) {
 
 // showDiagnostics writes diagnostics to the standard error stream.
 func (s *state) showDiagnostics(diags hcl.Diagnostics, files map[string][]byte) {
-	diag.Text(s.Err, diags, files, 0, false)
+	width := 0
+	if s.errTerm.Interactive {
+		width = s.errTerm.Width
+	}
+	diag.Text(s.Err, diags, files, width, s.errTerm.Color)
 }

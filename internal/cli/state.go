@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pipectl/pipectl/gpu"
+	"github.com/pipectl/pipectl/internal/ui"
 	"github.com/pipectl/pipectl/results"
 	"github.com/pipectl/pipectl/stages"
 )
@@ -35,7 +36,9 @@ type State struct {
 // state is a State while one command line runs, with the flags that several commands share.
 type state struct {
 	State
-	stdout  *output // Out, remembering that a write failed
+	stdout  *output     // Out, remembering that a write failed
+	outTerm ui.Terminal // what Out can show
+	errTerm ui.Terminal // what Err can show
 	args    []string
 	json    bool
 	noColor bool

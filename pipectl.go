@@ -1,0 +1,45 @@
+// Package pipectl is the door for custom builds: the whole command line with a user's own operators.
+package pipectl
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/pipectl/pipectl/gpu"
+	"github.com/pipectl/pipectl/gpu/devices"
+	"github.com/pipectl/pipectl/internal/cli"
+	"github.com/pipectl/pipectl/stages"
+)
+
+// Main runs the command line that the program was started with, and returns its exit code. The operators stand beside
+// those built in: experiments use them, and `pipectl stages` lists them. It panics where a type is taken already.
+//
+// The first interrupt or SIGTERM stops what runs and stores it as interrupted; the second ends the program at once.
+func Main(operators ...stages.Operator) int {
+	registry := stages.Builtin()
+	gpu.Add(registry)
+	registry.Add(operators...)
+
+	ctx, interrupt := context.WithCancel(context.Background())
+	defer interrupt()
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	go func() {
+		<-signals
+		interrupt()
+		<-signals
+		os.Exit(cli.ExitInterrupted)
+	}()
+
+	return cli.Run(ctx, os.Args[1:], cli.State{
+		In:         os.Stdin,
+		Out:        os.Stdout,
+		Err:        os.Stderr,
+		Environ:    os.Environ(),
+		Registry:   registry,
+		OpenDevice: devices.Open,
+	})
+}
