@@ -53,8 +53,7 @@ func (s *session) fill() {
 	}
 	for _, x := range s.series {
 		if n := len(x.intervals); n > 0 && !stats.Summarize(x.times(), s.cfg.Confidence).Bounded() {
-			s.note(FewRounds, "Fewer rounds than an interval at confidence %g needs: those of %s, for one, are from the smallest to the largest value.",
-				s.cfg.Confidence, x.probe)
+			s.note(FewRounds, "%d rounds, as of %s, are too few for an interval at confidence %g: at 0.95 it takes %d.", n, x.probe, s.cfg.Confidence, honest)
 			break
 		}
 	}
@@ -133,17 +132,13 @@ func (s *session) cost(above, below *series) []float64 {
 }
 
 // estimate sums values up, or returns nil where there are none. Where they are too few for an interval of the wanted
-// confidence, it reaches from the smallest to the largest.
+// confidence, its ends are infinite.
 func (s *session) estimate(values []float64) *Estimate {
 	if len(values) == 0 {
 		return nil
 	}
 	sum := stats.Summarize(values, s.cfg.Confidence)
-	e := &Estimate{sum.Median, sum.Low, sum.High}
-	if !sum.Bounded() {
-		e.Low, e.High = slices.Min(values), slices.Max(values)
-	}
-	return e
+	return &Estimate{sum.Median, sum.Low, sum.High}
 }
 
 // rates returns the steps per second of each interval.

@@ -18,17 +18,17 @@ const fits = 0.8
 func (s *session) next() []engine.Probe {
 	suspect := s.suspect()
 	if u := s.guess(); u >= 0 && suspect == nil && s.find(s.unit(u)) == nil {
-		g := s.unit(u)
-		return slices.DeleteFunc([]engine.Probe{g, {To: g.From}, {From: g.To, To: s.train()}}, func(p engine.Probe) bool {
-			return p.Baseline() || s.find(p) != nil
-		})
+		limit := s.foreseen(u)
+		list := append([]engine.Probe{s.unit(u)}, s.pieces(0, u, limit)...)
+		list = append(list, s.pieces(u+1, s.units(), limit)...)
+		return slices.DeleteFunc(list, func(p engine.Probe) bool { return s.find(p) != nil })
 	}
 	var best *stretch
 	var unknown []engine.Probe
 	for _, r := range s.stretches(suspect) {
 		switch {
 		case !r.known:
-			unknown = append(unknown, s.through(r))
+			unknown = append(unknown, s.pieces(r.from, r.to, s.threshold(suspect))...)
 		case best == nil || r.gain > best.gain:
 			best = &r
 		}
@@ -141,6 +141,33 @@ func (s *session) split(r stretch, threshold float64) engine.Probe {
 		k++
 	}
 	return s.through(stretch{from: r.from, to: r.from + k})
+}
+
+// pieces returns probes that make the units from … to-1 free: all at once, unless the accounting foresees that this gains
+// about limit or more.
+func (s *session) pieces(from, to int, limit float64) []engine.Probe {
+	var list []engine.Probe
+	for from < to {
+		k := from + 1
+		for sum := s.foreseen(from); k < to && sum+s.foreseen(k) <= fits*limit; k++ {
+			sum += s.foreseen(k)
+		}
+		list = append(list, s.through(stretch{from: from, to: k}))
+		from = k
+	}
+	return list
+}
+
+// foreseen returns what the accounting lets expect of unit u's gain, in seconds a step: the times of the stages that the
+// busiest workers execute add up, and others matter only where these are faster.
+func (s *session) foreseen(u int) float64 {
+	load := s.first()
+	busiest := s.segmentOf(max(s.busiest(load, s.train()), 0))
+	sum := 0.0
+	for i := max(s.bounds[u], busiest.First); i < min(s.bounds[u+1], busiest.Last+1); i++ {
+		sum += load[i] * s.baseTime()
+	}
+	return sum
 }
 
 // through returns the probe that makes a stretch free: the checkpoint behind it where what lies above is known to gain
