@@ -33,7 +33,7 @@ Where it differs from PIL:
 
 - Greyscale of 16 bits keeps the upper 8 bits; PIL cuts off all above 255, so that most become white.
 - Transparent pixels of a GIF are black; in PIL they have the colour that the palette lists for them.
-- Animated WebP, 16-bit and compressed BMP, and TIFF in CMYK or YCbCr are errors.`,
+- PPM and PGM, animated WebP, 16-bit and compressed BMP, and TIFF in CMYK or YCbCr are errors.`,
 		New: func() any { return &DecodeImage{MaxPixels: maxDecoded} },
 	}
 }
