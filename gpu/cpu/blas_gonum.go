@@ -8,7 +8,8 @@ import "gonum.org/v1/gonum/blas/gonum"
 // most of a gradient behind a max pooling is zeros.
 type library = gonum.Implementation
 
-const libraryName = "gonum"
+// BLAS names the library.
+const BLAS = "gonum"
 
 // gonum shares a product of four or more blocks of 64×64 out to goroutines of its own. Stay below: the step's workers
 // have the cores already.

@@ -11,7 +11,8 @@ import "gonum.org/v1/netlib/blas/netlib"
 // library is the BLAS in use: OpenBLAS.
 type library = netlib.Implementation
 
-const libraryName = "OpenBLAS"
+// BLAS names the library.
+const BLAS = "OpenBLAS"
 
 // OpenBLAS blocks by itself.
 const maxRows, maxColumns = 1 << 20, 1 << 20

@@ -60,7 +60,7 @@ func TestUpload(t *testing.T) {
 
 func TestInfo(t *testing.T) {
 	info := New("Because.").Info()
-	want := gpu.Info{Kind: "cpu", Name: info.Name, Memory: info.Memory, Why: "Because. Its BLAS is " + libraryName + "."}
+	want := gpu.Info{Kind: "cpu", Name: info.Name, Memory: info.Memory, Why: "Because. Its BLAS is " + BLAS + "."}
 	if info != want || info.Name == "" {
 		t.Errorf("got %+v, want %+v", info, want)
 	}
