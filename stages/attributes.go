@@ -3,6 +3,7 @@ package stages
 import (
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -30,6 +31,11 @@ type Attribute struct {
 type limit struct {
 	text  string
 	value float64
+}
+
+// Common reports whether the language itself gives the attribute to stages, so that a spec can't have it.
+func Common(name string) bool {
+	return slices.Contains([]string{"workers", "prefetch", "on_error", "max_skips"}, name)
 }
 
 // Attributes describes the attributes of spec, a pointer to a struct whose fields carry the tags listed at Operator.
@@ -212,6 +218,9 @@ func ParseBytes(s string) (Bytes, error) {
 			number, scale = strings.TrimSpace(rest), u.size
 			break
 		}
+	}
+	if n, err := strconv.ParseUint(number, 10, 63); err == nil && n <= math.MaxInt64/uint64(scale) {
+		return Bytes(int64(n) * scale), nil // exactly, beyond what a float64 holds
 	}
 	v, err := strconv.ParseFloat(number, 64)
 	if err != nil || strings.ContainsAny(number, "xXpPnNiI_+") {

@@ -67,7 +67,8 @@ type Registry struct {
 	ops []Operator
 }
 
-// Add appends operators. It panics where one has no name or spec or is listed already: that is a programmer's mistake.
+// Add appends operators. It panics where one has no name or spec, is listed already, or has an attribute that can't be one
+// or has the name of a common one: that is a programmer's mistake.
 func (r *Registry) Add(ops ...Operator) {
 	for _, op := range ops {
 		switch {
@@ -76,6 +77,11 @@ func (r *Registry) Add(ops ...Operator) {
 		default:
 			if _, dup := r.Lookup(op.Block, op.Type); dup {
 				panic(fmt.Sprintf("stages: operator %s %q is registered twice", op.Block, op.Type))
+			}
+		}
+		for _, a := range Attributes(op.New()) {
+			if Common(a.Name) {
+				panic(fmt.Sprintf("stages: operator %s %q has an attribute %s, which the language gives to stages itself", op.Block, op.Type, a.Name))
 			}
 		}
 		r.ops = append(r.ops, op)

@@ -187,14 +187,9 @@ func (l *loader) decodeAll(b *block) bool {
 	return ok
 }
 
-// common reports whether an attribute is one that has a meaning in all stages or none.
-func (b *block) common(name string) bool {
-	return slices.Contains([]string{"workers", "prefetch", "on_error", "max_skips"}, name)
-}
-
 // misplaced says where a common attribute belongs that the block doesn't accept, or "".
 func (b *block) misplaced(name string) string {
-	if !b.common(name) {
+	if !stages.Common(name) {
 		return ""
 	}
 	parallel := name == "workers" || name == "prefetch"

@@ -93,8 +93,9 @@ type loader struct {
 	diags  hcl.Diagnostics
 
 	bodies []*hclsyntax.Body
-	// partial is set where a file could not be read or parsed to its end: then nothing is reported as missing.
-	partial bool
+	// partial is set where an experiment file could not be read or parsed to its end: then nothing that it may declare is
+	// reported as missing. partialValues says the same of the files of values.
+	partial, partialValues bool
 
 	funcs       map[string]map[string]function.Function // by folder
 	vars        map[string]*variable

@@ -82,6 +82,19 @@ func (l *loader) eval(expr hclsyntax.Expression, b *block) (value cty.Value, ok 
 	return l.evalWith(expr, names, extra)
 }
 
+// constant works out an expression that can call functions, but refer to nothing.
+func (l *loader) constant(expr hclsyntax.Expression) (value cty.Value, ok bool) {
+	references := expr.Variables()
+	for _, t := range references {
+		l.fail(t.SourceRange(), "Reference in a constant", "A value can't refer to others here. What is worked out from variables goes "+
+			"into a locals block.")
+	}
+	if len(references) > 0 {
+		return faulty, false
+	}
+	return l.evalWith(expr, nil, nil)
+}
+
 // evalWith works out an expression that refers to nothing but names. Its diagnostics get extra.
 func (l *loader) evalWith(expr hclsyntax.Expression, names tree, extra any) (value cty.Value, ok bool) {
 	v, diags := expr.Value(&hcl.EvalContext{

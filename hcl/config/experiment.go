@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/pipectl/pipectl/engine"
@@ -29,11 +30,11 @@ type experiment struct {
 func (l *loader) declareExperiment(syntax *hclsyntax.Block) {
 	name, ok := l.label(syntax)
 	e := &experiment{name: name, byAddress: map[string]*block{}, single: map[string]*block{}, disordered: !ok}
-	if name == allExperiments {
+	if ok && name == allExperiments {
 		l.fail(syntax.LabelRanges[0], "Reserved name", "-e all stands for all experiments. Give this one another name.")
 	}
 	for _, other := range l.experiments {
-		if other.name == name {
+		if ok && other.name == name {
 			l.duplicate(syntax.DefRange(), fmt.Sprintf("An experiment %q", name), other.blocks[0].syntax.DefRange())
 			e.disordered = true
 		}
@@ -223,6 +224,13 @@ func title(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
 // decodeExperiments works out the values of all experiments and adds them to the Config.
 func (l *loader) decodeExperiments() {
+	if len(l.experiments) == 0 && !l.partial {
+		l.report(&hcl.Diagnostic{
+			Severity: hcl.DiagError,
+			Summary:  "No experiment",
+			Detail:   fmt.Sprintf("%s has no experiment block. Write one with `pipectl init`, or give another path.", l.Path),
+		})
+	}
 	for _, e := range l.experiments {
 		for _, b := range e.blocks {
 			l.decodeBlock(b)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
@@ -23,8 +24,10 @@ const (
 
 // Limits that keep a hostile or mistaken file from exhausting the parser's stack or the memory.
 const (
-	maxFileSize = 256 << 10
-	maxNesting  = 100
+	maxFileSize  = 256 << 10
+	maxNesting   = 100
+	maxOperators = 10000
+	maxExponent  = 308
 )
 
 // readFiles reads the experiment files of o.Path.
@@ -36,10 +39,12 @@ func (l *loader) readFiles() {
 	info, err := os.Stat(l.Path)
 	switch {
 	case err != nil:
+		l.partial = true
 		l.unreadable(l.Path, err)
 		return
 	case info.IsDir():
 		if names, err = list(l.Path); err != nil {
+			l.partial = true
 			l.unreadable(l.Path, err)
 			return
 		}
@@ -63,9 +68,9 @@ func (l *loader) readFiles() {
 		return
 	}
 	for _, name := range names {
-		if body := l.parse(name); body != nil {
-			l.bodies = append(l.bodies, body)
-		}
+		body, ok := l.parse(name)
+		l.partial = l.partial || !ok
+		l.bodies = append(l.bodies, body)
 	}
 }
 
@@ -105,23 +110,21 @@ func (l *loader) autoVars() []string {
 	return names
 }
 
-// parse reads a file and returns what the parser could make of it, nil where it can't be read at all.
-func (l *loader) parse(name string) *hclsyntax.Body {
+// parse reads a file and returns what the parser could make of it; ok is false where that isn't all.
+func (l *loader) parse(name string) (body *hclsyntax.Body, ok bool) {
 	src, err := read(name)
 	if err != nil {
 		l.unreadable(name, err)
-		return nil
+		return new(hclsyntax.Body), false
 	}
 	l.config.Files[name] = src
-	if d := nesting(src, name); d != nil {
-		l.partial = true
+	if d := excess(src, name); d != nil {
 		l.report(d)
-		return nil
+		return new(hclsyntax.Body), false
 	}
 	f, diags := hclsyntax.ParseConfig(src, name, hcl.InitialPos)
-	l.partial = l.partial || diags.HasErrors()
 	l.diags = append(l.diags, diags...)
-	return f.Body.(*hclsyntax.Body)
+	return f.Body.(*hclsyntax.Body), !diags.HasErrors()
 }
 
 func read(name string) ([]byte, error) {
@@ -138,7 +141,6 @@ func read(name string) ([]byte, error) {
 }
 
 func (l *loader) unreadable(name string, err error) {
-	l.partial = true
 	d := &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "Unreadable file"}
 	if pe := (*fs.PathError)(nil); errors.As(err, &pe) {
 		err = pe.Err // without the path, which follows
@@ -147,24 +149,32 @@ func (l *loader) unreadable(name string, err error) {
 	l.report(d)
 }
 
-// nesting reports brackets that are nested too deeply for the parser, which would overflow its stack.
-func nesting(src []byte, name string) *hcl.Diagnostic {
+// excess reports text that would overflow the parser's stack, or numbers so extreme that writing their digits takes
+// forever.
+func excess(src []byte, name string) *hcl.Diagnostic {
 	tokens, _ := hclsyntax.LexConfig(src, name, hcl.InitialPos) // ParseConfig reports what is wrong with them
-	depth := 0
+	depth, operators := 0, 0
 	for _, t := range tokens {
+		fail := func(summary, detail string) *hcl.Diagnostic {
+			return &hcl.Diagnostic{Severity: hcl.DiagError, Summary: summary, Detail: detail, Subject: &t.Range}
+		}
 		switch t.Type {
 		case hclsyntax.TokenOBrace, hclsyntax.TokenOBrack, hclsyntax.TokenOParen,
 			hclsyntax.TokenTemplateInterp, hclsyntax.TokenTemplateControl:
-			depth++
+			if depth++; depth > maxNesting {
+				return fail("Nested too deeply", fmt.Sprintf("Brackets can be nested %d levels deep. Move inner parts to locals.", maxNesting))
+			}
 		case hclsyntax.TokenCBrace, hclsyntax.TokenCBrack, hclsyntax.TokenCParen, hclsyntax.TokenTemplateSeqEnd:
 			depth--
-		}
-		if depth > maxNesting {
-			return &hcl.Diagnostic{
-				Severity: hcl.DiagError,
-				Summary:  "Nested too deeply",
-				Detail:   fmt.Sprintf("Brackets can be nested %d levels deep. Move inner parts to locals.", maxNesting),
-				Subject:  &t.Range,
+		case hclsyntax.TokenBang, hclsyntax.TokenMinus, hclsyntax.TokenPlus, hclsyntax.TokenStar, hclsyntax.TokenSlash,
+			hclsyntax.TokenPercent, hclsyntax.TokenQuestion, hclsyntax.TokenAnd, hclsyntax.TokenOr:
+			if operators++; operators > maxOperators {
+				return fail("Too many operators", fmt.Sprintf("A file can have %d operators.", maxOperators))
+			}
+		case hclsyntax.TokenNumberLit:
+			_, exponent, _ := strings.Cut(strings.ToLower(string(t.Bytes)), "e")
+			if e, err := strconv.Atoi(exponent); exponent != "" && (err != nil || max(e, -e) > maxExponent) {
+				return fail("Number out of range", fmt.Sprintf("Numbers can have exponents from -%d to %[1]d.", maxExponent))
 			}
 		}
 	}

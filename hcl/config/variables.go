@@ -109,7 +109,7 @@ func (l *loader) declareVariable(b *hclsyntax.Block) {
 				v.typ, v.defaults = t, defaults
 			}
 		case "description":
-			if d, ok := l.evalWith(a.Expr, nil, nil); ok && (d.IsNull() || d.Type() != cty.String) {
+			if d, ok := l.constant(a.Expr); ok && (d.IsNull() || d.Type() != cty.String) {
 				l.fail(a.Expr.Range(), "Wrong type", "description needs a string.")
 			}
 		case "default": // worked out where nothing else gives the value
@@ -149,20 +149,20 @@ func (l *loader) assignVariables() {
 		def := v.syntax.Body.Attributes["default"]
 		if def != nil {
 			// A faulty default is a mistake even where another source overrides it.
-			if value, ok := l.evalWith(def.Expr, nil, nil); ok {
+			if value, ok := l.constant(def.Expr); ok {
 				v.value = l.convert(v, value, def.Expr.Range())
 			}
 		}
 		switch {
 		case given && s.expr != nil:
-			value, ok := l.evalWith(s.expr, nil, nil)
+			value, ok := l.constant(s.expr)
 			v.value = faulty
 			if ok {
 				v.value = l.convert(v, value, s.expr.Range())
 			}
 		case given:
 			v.value = l.parseText(v, s.text)
-		case def == nil && !l.partial:
+		case def == nil && !l.partial && !l.partialValues:
 			l.fail(v.syntax.DefRange(), "No value for variable", fmt.Sprintf("Give %q a default, or a value with --var '%[1]s=…', "+
 				"in a file of values (--var-file, %s or *%s), or in the environment as %s%[1]s.", name, varsFile, autoExtension, environPrefix))
 		}
@@ -204,12 +204,10 @@ func (l *loader) undeclared(name string) string {
 
 // readVars reads a file of values.
 func (l *loader) readVars(name string, sources map[string]source) {
-	body := l.parse(name)
-	if body == nil {
-		return
-	}
+	body, ok := l.parse(name)
+	l.partialValues = l.partialValues || !ok
 	for _, b := range body.Blocks {
-		l.fail(b.DefRange(), "Block in a file of values", "A file of values holds lines such as: name = value")
+		l.fail(b.DefRange(), "Block in a file of values", "A file of values holds no blocks. Write the values of variables as name = value.")
 	}
 	for _, a := range sortedAttributes(body) {
 		if l.vars[a.Name] != nil {
@@ -241,7 +239,7 @@ func (l *loader) parseText(v *variable, r hcl.Range) cty.Value {
 	if v.typ.IsPrimitiveType() {
 		return l.convert(v, cty.StringVal(text), r)
 	}
-	if d := nesting([]byte(text), r.Filename); d != nil {
+	if d := excess([]byte(text), r.Filename); d != nil {
 		l.report(d)
 		return faulty
 	}
@@ -250,7 +248,7 @@ func (l *loader) parseText(v *variable, r hcl.Range) cty.Value {
 	if diags.HasErrors() {
 		return faulty
 	}
-	value, ok := l.evalWith(expr, nil, nil)
+	value, ok := l.constant(expr)
 	if !ok {
 		return faulty
 	}
@@ -333,7 +331,7 @@ func (l *loader) declareLocals(b *hclsyntax.Block) {
 		l.fail(b.DefRange(), "Wrong labels", "A locals block has no label: locals { … }")
 	}
 	for _, inner := range b.Body.Blocks {
-		l.fail(inner.DefRange(), "Unknown block", "A locals block holds values: name = value")
+		l.fail(inner.DefRange(), "Unknown block", "A locals block holds no blocks. Write its values as name = value.")
 	}
 	for _, a := range sortedAttributes(b.Body) {
 		if first := l.locals[a.Name]; first != nil {
