@@ -15,7 +15,7 @@ import (
 // a lock is never taken over by another process, and it holds across containers that share the folder. Where a file
 // system can't lock, SQLite can't work either.
 
-func (s *Store) lockPath(id string) string { return filepath.Join(s.path+"-running", id) }
+func (s *Store) lockPath(id string) string { return filepath.Join(s.file+"-running", id) }
 
 // lock takes the lock of a run that is about to be stored.
 func (s *Store) lock(id string) (*os.File, error) {

@@ -54,6 +54,7 @@ func Compare(a, b *Stored, confidence float64) *Comparison {
 		row := Row{Role: p.Role, Address: p.After, Checkpoint: p.Checkpoint, Frees: p.Frees}
 		c.Probes = append(c.Probes, row.measure(pair.a.rates(), pair.b.rates(), confidence))
 	}
+	slices.SortStableFunc(c.Probes, func(p, q Row) int { return p.Role.order() - q.Role.order() })
 	for _, pair := range pairs(a.Stages, b.Stages, func(s Stage) string { return s.Address }) {
 		row := Row{Address: pair.either().Address}
 		c.Stages = append(c.Stages, row.measure(a.stepMS(row.Address), b.stepMS(row.Address), confidence))
@@ -113,6 +114,8 @@ func (c *Comparison) baseline() *Row {
 	return nil
 }
 
+func (r Role) order() int { return slices.Index([]Role{Baseline, Cached, Isolated, Ceiling}, r) }
+
 // match identifies what a probe measures among those of its role, in words that hold for other pipelines too.
 func (p *Probe) match() string {
 	switch p.Role {
@@ -126,16 +129,9 @@ func (p *Probe) match() string {
 
 // orderProbes returns a run's probes in the order in which they are shown.
 func orderProbes(run *Stored) []Probe {
-	roles := []Role{Baseline, Cached, Isolated, Ceiling}
 	probes := slices.Clone(run.Probes)
-	slices.SortStableFunc(probes, func(p, q Probe) int {
-		if d := slices.Index(roles, p.Role) - slices.Index(roles, q.Role); d != 0 {
-			return d
-		}
-		if p.To != q.To {
-			return p.To - q.To
-		}
-		return p.From - q.From
+	slices.SortFunc(probes, func(p, q Probe) int {
+		return cmp.Or(p.Role.order()-q.Role.order(), p.To-q.To, p.From-q.From)
 	})
 	return probes
 }

@@ -12,9 +12,9 @@ type Kind string
 
 // The kinds of run.
 const (
-	Session Kind = "session" // run: the whole bisection
-	OneOnly Kind = "probe"   // run --probe
-	Epochs  Kind = "epochs"  // run --epochs
+	Session  Kind = "session" // run: the whole bisection
+	OneProbe Kind = "probe"   // run --probe
+	Epochs   Kind = "epochs"  // run --epochs
 )
 
 // Status says how a run ended.

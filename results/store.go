@@ -29,7 +29,8 @@ const busyTimeout = 10 * time.Second
 
 // Store is an open database. Its methods may be called from several goroutines.
 type Store struct {
-	path   string
+	path   string // as given
+	file   string // absolute, without symbolic links
 	db     *sql.DB
 	now    func() time.Time
 	random func() uint32
@@ -86,6 +87,9 @@ func open(ctx context.Context, path string, params url.Values, steps []string) (
 	for deadline := time.Now().Add(busyTimeout); busy(err) && ctx.Err() == nil && time.Now().Before(deadline); {
 		time.Sleep(time.Millisecond)
 		err = s.migrate(ctx, steps)
+	}
+	if err == nil {
+		s.file, err = filepath.EvalSymlinks(abs)
 	}
 	if err != nil {
 		s.db.Close()

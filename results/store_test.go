@@ -105,6 +105,30 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// TestOtherPaths reads a run that goes on through a symbolic link and through a relative path.
+func TestOtherPaths(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "results.db")
+	id := begin(t, create(t, path), "photos").ID()
+	link := filepath.Join(t.TempDir(), "link.db")
+	if err := os.Symlink(path, link); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
+	for _, path := range []string{link, "results.db", "./results.db"} {
+		s, err := Open(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Chdir("/") // what was opened stays what it was
+		if run, err := s.Load(t.Context(), id); err != nil || run.Status != Running {
+			t.Errorf("%s: got %+v, %v", path, run, err)
+		}
+		s.Close()
+		t.Chdir(dir)
+	}
+}
+
 func TestOpenErrors(t *testing.T) {
 	ctx := context.Background()
 	raw := func(t *testing.T, path, statements string) {

@@ -73,7 +73,7 @@ func detectable(n1, n2 int, alpha float64) bool {
 func newSample(values []float64, alpha float64) *benchmath.Sample {
 	finite := slices.DeleteFunc(slices.Clone(values), func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) })
 	thresholds := benchmath.DefaultThresholds
-	thresholds.CompareAlpha = alpha
+	thresholds.CompareAlpha = math.Round(alpha*1e9) / 1e9 // 1 − 0.95 is a little more than 0.05, and warnings print it
 	s := benchmath.NewSample(finite, &thresholds)
 	if dropped := len(values) - len(finite); dropped > 0 {
 		s.Warnings = append(s.Warnings, fmt.Errorf("left out %d of %d values: not a finite number", dropped, len(values)))

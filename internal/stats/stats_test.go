@@ -64,6 +64,8 @@ func TestCompare(t *testing.T) {
 		{"mixed", []float64{1, 3, 6, 8}, []float64{2, 4, 5, 7}, 0.05, Difference{1, 4, 4, false, true, nil}},
 		{"too few", low[:3], high[:3], 0.05, Difference{0.1, 3, 3, false, false,
 			[]string{"need >= 4 samples to detect a difference at alpha level 0.05"}}},
+		{"alpha from a confidence", low[:3], high[:3], 1 - 0.95, Difference{0.1, 3, 3, false, false,
+			[]string{"need >= 4 samples to detect a difference at alpha level 0.05"}}},
 		{"too few on one side", low[:1], []float64{5, 6, 7, 8, 9}, 0.05, Difference{1. / 3, 1, 5, false, false, nil}},
 		{"none on one side", nil, high, 0.05, Difference{1, 0, 4, false, false, []string{"sample is too small"}}},
 		{"all alike", []float64{1, 1, 1, 1}, []float64{1, 1, 1, 1}, 0.05, Difference{1, 4, 4, false, true,
