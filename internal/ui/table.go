@@ -27,7 +27,13 @@ type Cell struct {
 // Table is a table of aligned cells.
 type Table struct {
 	Columns []Column
-	rows    [][]Cell
+	rows    []row
+}
+
+// row is a row of cells, or a line of its own, which is its only cell.
+type row struct {
+	cells   []Cell
+	section bool
 }
 
 // Row adds a row. Cells that are left out at its end are empty.
@@ -35,7 +41,12 @@ func (t *Table) Row(cells ...Cell) {
 	for i := range cells {
 		cells[i].Text = Clean(cells[i].Text)
 	}
-	t.rows = append(t.rows, cells)
+	t.rows = append(t.rows, row{cells: cells})
+}
+
+// Section adds a line that heads the rows after it and has no part in the columns.
+func (t *Table) Section(text string, style Style) {
+	t.rows = append(t.rows, row{cells: []Cell{{Text: Clean(text), Style: style}}, section: true})
 }
 
 // Render returns the table's lines, each with a line break. It is as wide as the terminal at most, unless its columns
@@ -44,8 +55,12 @@ func (t *Table) Render(term Terminal) string {
 	widths := t.widths(term.Width)
 	var b strings.Builder
 	for _, row := range append(t.heads(), t.rows...) {
+		if row.section {
+			b.WriteString(term.Paint(row.cells[0].Style, row.cells[0].Text) + "\n")
+			continue
+		}
 		line, pad := "", 0 // pad is what lies between line and the next text
-		for i, cell := range row {
+		for i, cell := range row.cells {
 			column := t.Columns[i]
 			text := Shorten(cell.Text, widths[i])
 			if column.Bar > 0 && text == "" {
@@ -67,16 +82,16 @@ func (t *Table) Render(term Terminal) string {
 }
 
 // heads returns the rows of the columns' heads, which stand at the bottom; none where no column has one.
-func (t *Table) heads() [][]Cell {
+func (t *Table) heads() []row {
 	var height int
 	for _, c := range t.Columns {
 		if c.Head != "" {
 			height = max(height, strings.Count(c.Head, "\n")+1)
 		}
 	}
-	rows := make([][]Cell, height)
+	rows := make([]row, height)
 	for i := range rows {
-		rows[i] = make([]Cell, len(t.Columns))
+		rows[i].cells = make([]Cell, len(t.Columns))
 	}
 	for i, c := range t.Columns {
 		if c.Head == "" {
@@ -84,7 +99,7 @@ func (t *Table) heads() [][]Cell {
 		}
 		lines := strings.Split(c.Head, "\n")
 		for j, line := range lines {
-			rows[height-len(lines)+j][i] = Cell{Text: line, Style: Faint}
+			rows[height-len(lines)+j].cells[i] = Cell{Text: line, Style: Faint}
 		}
 	}
 	return rows
@@ -101,8 +116,8 @@ func (t *Table) widths(width int) []int {
 		}
 		widths[i] = head
 		for _, row := range t.rows {
-			if i < len(row) {
-				widths[i] = max(widths[i], ansi.StringWidth(row[i].Text))
+			if i < len(row.cells) && !row.section {
+				widths[i] = max(widths[i], ansi.StringWidth(row.cells[i].Text))
 			}
 		}
 		switch {

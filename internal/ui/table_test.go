@@ -69,6 +69,16 @@ ccc  d
 	}
 }
 
+func TestSection(t *testing.T) {
+	table := Table{Columns: []Column{{Min: 4}, {}}}
+	table.Section("a line that is wider than the table", Strong)
+	table.Row(Cell{Text: "  abcdefgh"}, Cell{Text: "x"})
+	want := "\x1b[1ma line that is wider than the table\x1b[m\n  a…gh  x\n"
+	if got := table.Render(Terminal{Width: 9, Color: true}); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestBar(t *testing.T) {
 	for _, tt := range []struct {
 		share float64
