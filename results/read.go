@@ -163,9 +163,9 @@ func (run *Stored) load(ctx context.Context, conn *sql.Conn, id string) error {
 			run.Stages = append(run.Stages, v)
 			return err
 		}},
-		{"SELECT address, item, name, reason, times FROM skipped WHERE run = ? ORDER BY item, address", func(rows *sql.Rows) error {
-			var v Skipped
-			err := rows.Scan(&v.Address, &v.Index, &v.Item, &v.Reason, &v.Times)
+		{"SELECT address, item, name, reason FROM skipped WHERE run = ? ORDER BY item, address", func(rows *sql.Rows) error {
+			var v engine.SkippedItem
+			err := rows.Scan(&v.Address, &v.Index, &v.Item, &v.Reason)
 			run.Skipped = append(run.Skipped, v)
 			return err
 		}},

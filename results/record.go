@@ -151,12 +151,11 @@ func (r *Run) AddInterval(p engine.Probe, iv engine.Interval) error {
 	}))
 }
 
-// AddSkipped stores items that were left out. An item that is left out again is counted.
+// AddSkipped stores items that were left out. Of an item that a stage fails on again, the first failure is kept.
 func (r *Run) AddSkipped(items ...engine.SkippedItem) error {
 	return r.store.explain("storing skipped items of run "+r.id, r.store.update(context.Background(), func(tx *sql.Tx) error {
 		for _, it := range items {
-			_, err := tx.Exec(`INSERT INTO skipped (run, address, item, name, reason, times) VALUES (?, ?, ?, ?, ?, 1)
-				ON CONFLICT DO UPDATE SET times = times + 1`, r.number, it.Address, it.Index, it.Item, it.Reason)
+			_, err := tx.Exec("INSERT INTO skipped (run, address, item, name, reason) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", r.number, it.Address, it.Index, it.Item, it.Reason)
 			if err != nil {
 				return err
 			}

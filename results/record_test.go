@@ -79,7 +79,7 @@ func writeWhole(t *testing.T, s *Store) *Run {
 			engine.SkippedItem{Address: "prepare.decode", Index: 7, Item: "photos/ä.jpg", Reason: "truncated"},
 			engine.SkippedItem{Address: "load.photos", Index: 3, Item: "photos/b.jpg", Reason: "permission denied"}),
 		run.AddSkipped(),
-		run.AddSkipped(engine.SkippedItem{Address: "prepare.decode", Index: 7, Item: "photos/ä.jpg", Reason: "truncated"}),
+		run.AddSkipped(engine.SkippedItem{Address: "prepare.decode", Index: 7, Item: "photos/ä.jpg", Reason: "again"}),
 		run.AddNote(bisect.Note{Code: "cold", Text: "The first round was slower."}),
 		run.AddNote(bisect.Note{Code: "not_monotone", Text: "R(2) is below R(1)."}),
 		run.Finish(&wholeReport, Done, errors.New("this is said to have gone wrong")),
@@ -112,9 +112,9 @@ var wholeStored = Stored{
 		{Probe: engine.Probe{From: 1, To: 2}, Role: Isolated, After: "prepare.decode", Frees: []string{"prepare.decode"},
 			Rounds: []engine.Interval{interval(19)}},
 	},
-	Skipped: []Skipped{
-		{engine.SkippedItem{Address: "load.photos", Index: 3, Item: "photos/b.jpg", Reason: "permission denied"}, 1},
-		{engine.SkippedItem{Address: "prepare.decode", Index: 7, Item: "photos/ä.jpg", Reason: "truncated"}, 2},
+	Skipped: []engine.SkippedItem{
+		{Address: "load.photos", Index: 3, Item: "photos/b.jpg", Reason: "permission denied"},
+		{Address: "prepare.decode", Index: 7, Item: "photos/ä.jpg", Reason: "truncated"},
 	},
 	Notes: []bisect.Note{{Code: "cold", Text: "The first round was slower."}, {Code: "not_monotone", Text: "R(2) is below R(1)."}},
 }

@@ -65,9 +65,9 @@ type Stored struct {
 	Host        Host
 	Settings    []engine.Setting
 	Stages      []Stage
-	Report      *bisect.Report // nil if the run didn't get that far
-	Probes      []Probe        // in the order in which they were first measured
-	Skipped     []Skipped
+	Report      *bisect.Report       // nil if the run didn't get that far
+	Probes      []Probe              // in the order in which they were first measured
+	Skipped     []engine.SkippedItem // each once
 	Notes       []bisect.Note
 }
 
@@ -96,12 +96,6 @@ type Probe struct {
 	Checkpoint string   // the name of the checkpoint block there, or ""
 	Frees      []string // the addresses of the stages that cost nothing in it
 	Rounds     []engine.Interval
-}
-
-// Skipped is an item that was left out.
-type Skipped struct {
-	engine.SkippedItem
-	Times int // in how many of the run's passes over the data
 }
 
 // describe returns p in the words of a pipeline, without its rounds.

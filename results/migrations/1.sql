@@ -94,7 +94,6 @@ CREATE TABLE skipped (
   item    INTEGER NOT NULL,
   name    TEXT NOT NULL,
   reason  TEXT NOT NULL,
-  times   INTEGER NOT NULL,
   PRIMARY KEY (run, address, item)
 ) STRICT, WITHOUT ROWID;
 

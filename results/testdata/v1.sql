@@ -37,8 +37,8 @@ INSERT INTO "runs" VALUES(1,'d6j2mz0001','Fotos – 写真','session','["run","-
 INSERT INTO "settings" VALUES(1,0,'','seed','9223372036854775813');
 INSERT INTO "settings" VALUES(1,1,'load.photos','path','"./photos"');
 INSERT INTO "settings" VALUES(1,2,'batch','size','64');
-INSERT INTO "skipped" VALUES(1,'load.photos',3,'photos/b.jpg','permission denied',1);
-INSERT INTO "skipped" VALUES(1,'prepare.decode',7,'photos/ä.jpg','truncated',2);
+INSERT INTO "skipped" VALUES(1,'load.photos',3,'photos/b.jpg','permission denied');
+INSERT INTO "skipped" VALUES(1,'prepare.decode',7,'photos/ä.jpg','truncated');
 INSERT INTO "stages" VALUES(1,0,'load.photos','raw');
 INSERT INTO "stages" VALUES(1,1,'prepare.decode','');
 INSERT INTO "stages" VALUES(1,2,'batch','');
