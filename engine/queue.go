@@ -8,6 +8,9 @@ type queue[T any] struct {
 	mu       sync.Mutex
 	readable sync.Cond
 	writable sync.Cond
+	turn     sync.Cond
+	tickets  int // taken by producers, who push in this order
+	serving  int // the ticket of the producer whose turn it is
 	ring     []T
 	head, n  int
 	writers  int  // producers that haven't ended
@@ -21,6 +24,7 @@ func newQueue[T any](capacity, writers int) *queue[T] {
 	q := &queue[T]{ring: make([]T, capacity), writers: writers}
 	q.readable.L = &q.mu
 	q.writable.L = &q.mu
+	q.turn.L = &q.mu
 	return q
 }
 
@@ -49,29 +53,38 @@ func (q *queue[T]) pop(buf []T, c *clock) int {
 	q.n -= n
 	more := q.n > 0
 	q.mu.Unlock()
-	for range n {
-		q.writable.Signal()
-	}
+	q.writable.Signal() // the one producer whose turn it is
 	if more {
 		q.readable.Signal()
 	}
 	return n
 }
 
-// push hands over all values, waiting for room. It returns how many it handed over: fewer once the run is over.
+// push hands over all values, waiting for room. It returns how many it handed over: fewer once the run is over. The
+// values of one push stay together: if those of several producers mixed whenever the queue is full, the samples of a
+// batch would be spread over many others', and batches would come in bursts. Nobody barges in, for the same reason.
 func (q *queue[T]) push(values []T, c *clock) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.pushes++
 	q.found += int64(q.n)
+	waiting := false
+	wait := func(on *sync.Cond) {
+		if !waiting {
+			c.enter(waitOut)
+			waiting = true
+		}
+		on.Wait()
+	}
+	ticket := q.tickets
+	q.tickets++
+	for q.serving != ticket && !q.closed {
+		wait(&q.turn)
+	}
 	done := 0
 	for done < len(values) {
-		if q.n == len(q.ring) && !q.closed {
-			c.enter(waitOut)
-			for q.n == len(q.ring) && !q.closed {
-				q.writable.Wait()
-			}
-			c.enter(busy)
+		for q.n == len(q.ring) && !q.closed {
+			wait(&q.writable)
 		}
 		if q.closed {
 			break
@@ -84,6 +97,12 @@ func (q *queue[T]) push(values []T, c *clock) int {
 		q.n++
 		done++
 		q.readable.Signal()
+	}
+	if q.serving++; q.serving != q.tickets {
+		q.turn.Broadcast()
+	}
+	if waiting {
+		c.enter(busy)
 	}
 	return done
 }
@@ -103,6 +122,7 @@ func (q *queue[T]) close() {
 	q.mu.Unlock()
 	q.readable.Broadcast()
 	q.writable.Broadcast()
+	q.turn.Broadcast()
 }
 
 // drain hands what is left in the queue to f, once its workers have ended.

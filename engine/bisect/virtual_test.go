@@ -49,7 +49,7 @@ type line struct {
 }
 
 func (l line) experiment(strategy string) *engine.Experiment {
-	e := &engine.Experiment{Name: "line", Bisect: engine.Bisect{Strategy: strategy, Warmup: 2, Steps: 8, Rounds: 6, Confidence: 0.95, MinEffect: 0.05}}
+	e := &engine.Experiment{Name: "line", Bisect: engine.Bisect{Strategy: strategy, Warmup: 2, Steps: 20, Rounds: 6, Confidence: 0.95, MinEffect: 0.05}}
 	e.Stages = append(e.Stages, engine.Stage{Address: "load.items", Block: stages.Load, Spec: blanks{}, Workers: 1, MaxSkips: -1})
 	for i, s := range l.stages {
 		e.Stages = append(e.Stages, engine.Stage{Address: fmt.Sprintf("prepare.s%d", i+1), Block: stages.Prepare,
