@@ -40,7 +40,7 @@ func Common(name string) bool {
 
 // Attributes describes the attributes of spec, a pointer to a struct whose fields carry the tags listed at Operator.
 // Fields of embedded structs count as its own; a pointer stands for an optional attribute without a default. It panics
-// where a tag or type isn't one of those: that is a programmer's mistake.
+// where a tag or type isn't one of those, or a default breaks its own limits: that is a programmer's mistake.
 func Attributes(spec any) []Attribute {
 	v := reflect.ValueOf(spec)
 	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
@@ -91,7 +91,22 @@ func describe(f reflect.StructField, tag string, v reflect.Value) (Attribute, er
 		}
 		*dst = &limit{text, n}
 	}
+	if a.Default != nil && !a.allowsDefault(v) {
+		return a, fmt.Errorf("the default %v must be %s", a.Default, a.Limits())
+	}
 	return a, nil
+}
+
+func (a Attribute) allowsDefault(v reflect.Value) bool {
+	if v.Kind() != reflect.Slice {
+		return v.Interface() == any(Count(0)) || a.Allows(v.Interface())
+	}
+	for i := range v.Len() {
+		if !a.Allows(v.Index(i).Interface()) {
+			return false
+		}
+	}
+	return true
 }
 
 // typeWords returns the words for a field's type, or "" if attributes can't have it.

@@ -64,7 +64,7 @@ func TestAttributes(t *testing.T) {
 
 func TestAllows(t *testing.T) {
 	attrs := map[string]Attribute{}
-	for _, a := range Attributes(new(everything)) {
+	for _, a := range Attributes(&everything{Size: 2048, Mode: "a"}) {
 		attrs[a.Name] = a
 	}
 	for _, c := range []struct {
@@ -121,6 +121,15 @@ func TestAttributesPanics(t *testing.T) {
 		{new(struct {
 			A time.Duration `hcl:"a" lessmax:"10"`
 		}), "limit lessmax"},
+		{new(struct {
+			A string `hcl:"a,optional" enum:"x,y"`
+		}), "the default  must be one of"},
+		{new(struct {
+			A Bytes `hcl:"a,optional" min:"1B"`
+		}), "the default 0B must be at least 1B"},
+		{&struct {
+			A []int `hcl:"a,optional" max:"3"`
+		}{[]int{3, 4}}, "the default [3 4] must be at most 3"},
 	} {
 		func() {
 			defer func() {
@@ -191,7 +200,7 @@ func TestAddPanicsOnCommonAttribute(t *testing.T) {
 }
 
 func TestAttributeField(t *testing.T) {
-	spec := new(everything)
+	spec := &everything{Size: 2048, Mode: "a"}
 	for _, a := range Attributes(spec) {
 		if f := reflect.ValueOf(spec).Elem().FieldByIndex(a.Field.Index); f.Type() != a.Field.Type {
 			t.Errorf("%s leads to a field of type %s, want %s", a.Name, f.Type(), a.Field.Type)

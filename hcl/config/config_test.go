@@ -14,12 +14,12 @@ import (
 func registry() *stages.Registry {
 	r := new(stages.Registry)
 	r.Add(
-		stages.Operator{Block: stages.Load, Type: "folder", Summary: "Files.", New: func() any { return new(folder) }},
+		stages.Operator{Block: stages.Load, Type: "folder", Summary: "Files.", New: func() any { return &folder{Buffer: 1 << 20} }},
 		stages.Operator{Block: stages.Prepare, Type: "decode", Summary: "Decodes.", New: func() any { return new(decode) }},
 		stages.Operator{Block: stages.Prepare, Type: "scale", Summary: "Scales.", New: func() any { return &scale{Mean: []float64{0.5}} }},
 		stages.Operator{Block: stages.Prepare, Type: "wait", Summary: "Waits.", New: func() any { return &wait{Mode: "sleep"} }},
 		stages.Operator{Block: stages.Augment, Type: "flip", Summary: "Flips.", New: func() any { return &flip{P: 0.5} }},
-		stages.Operator{Block: stages.Train, Type: "step", Summary: "Steps.", New: func() any { return &step{Device: "auto"} }},
+		stages.Operator{Block: stages.Train, Type: "step", Summary: "Steps.", New: func() any { return &step{Device: "auto", Rate: 0.1} }},
 	)
 	return r
 }

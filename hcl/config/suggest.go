@@ -9,9 +9,9 @@ import (
 
 // suggest returns the sentence ` Did you mean "x"?` for the known name closest to a mistyped one, or "" where none is close.
 func suggest(name string, known []string) string {
-	best, least := "", 1+max(1, len(name)/3)
+	best, least := "", 2+len(name)/4 // two letters swapped in a short name count as two edits
 	for _, k := range known {
-		if d := levenshtein.Distance(strings.ToLower(name), strings.ToLower(k), nil); d < least {
+		if d := levenshtein.Distance(strings.ToLower(name), strings.ToLower(k), nil); d < least && d < len(name) {
 			best, least = k, d
 		}
 	}

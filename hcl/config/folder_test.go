@@ -1,0 +1,428 @@
+package config_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/pipectl/pipectl/hcl/config"
+	"github.com/pipectl/pipectl/hcl/diag"
+)
+
+// TestDiagnostics compares whole outputs for mistakes that one fixture file can't show: those of several files, of
+// the command line and of paths. FOLDER stands for the folder of the files.
+func TestDiagnostics(t *testing.T) {
+	good := minimal("", "")
+	for _, c := range []struct {
+		name  string
+		files map[string]string
+		path  string
+		set   []config.Assignment
+		env   []string
+		want  string
+	}{
+		{
+			name: "no such path",
+			path: "nowhere.hcl",
+			want: `
+Error: Unreadable file
+
+FOLDER/nowhere.hcl can't be read: no such file or directory. Check the path and its permissions.
+`,
+		},
+		{
+			name:  "no experiment file",
+			files: map[string]string{"a.txt": "", ".hidden.hcl": "?", "x.vars.hcl": "", "sub.hcl/a.hcl": "?"},
+			want: "\nError: No experiment file\n\n" +
+				"The folder FOLDER has no file that ends in .hcl. Give the path of an experiment file, or write one with `pipectl init`.\n",
+		},
+		{
+			name:  "no experiment",
+			files: map[string]string{"a.hcl": "locals { a = 1 }"},
+			want: "\nError: No experiment\n\n" +
+				"FOLDER has no experiment block. Write one with `pipectl init`, or give another path.\n",
+		},
+		{
+			name:  "a file of values",
+			files: map[string]string{"a.vars.hcl": ""},
+			path:  "a.vars.hcl",
+			want: `
+Error: Not an experiment file
+
+Files that end in .vars.hcl hold values for variables. Pass FOLDER/a.vars.hcl with --var-file.
+`,
+		},
+		{
+			name:  "the same names in two files",
+			files: map[string]string{"b.hcl": good + "variable \"v\" { default = 1 }\n", "a.hcl": good + "variable \"v\" { default = 2 }\n"},
+			want: `
+Error: Duplicate name
+
+  FOLDER/b.hcl:2:1
+  2 | experiment "x" {
+    | ^^^^^^^^^^^^^^
+
+An experiment "x" stands at FOLDER/a.hcl:2:1 already. Give one of them another name.
+
+Error: Duplicate name
+
+  FOLDER/b.hcl:8:1
+  8 | variable "v" { default = 1 }
+    | ^^^^^^^^^^^^
+
+A variable "v" stands at FOLDER/a.hcl:8:1 already. Give one of them another name.
+`,
+		},
+		{
+			name:  "several files, in the order of their names, and parse beside decode mistakes",
+			files: map[string]string{"b.hcl": "locals {\n  a = [\n}\n", "a.hcl": minimal("", "seed = local.unseen\n  perpare \"x\" \"y\" {}")},
+			want: `
+Error: Unknown block
+
+  FOLDER/a.hcl:5:3
+  5 |   perpare "x" "y" {}
+    |   ^^^^^^^^^^^^^^^
+
+An experiment has no "perpare" blocks. Did you mean "prepare"?
+
+Error: Invalid expression
+
+  FOLDER/b.hcl:3:1
+  3 | }
+    | ^
+
+Expected the start of an expression, but found an invalid expression token.
+`,
+		},
+		{
+			name: "values",
+			files: map[string]string{
+				"a.hcl":             minimal("variable \"size\" { type = number }\nvariable \"list\" { type = list(number) }\nvariable \"rest\" {}\n", ""),
+				"pipectl.vars.hcl":  "siez = 3\nblock {}\n",
+				"x.auto.vars.hcl":   "size = \"four\"\nlist = var.size\n",
+				"asked.hcl.example": "list = [1, \"x\"]\n",
+			},
+			set: []config.Assignment{{File: "FOLDER/asked.hcl.example"}, {File: "FOLDER/missing"}, {Var: "lits=[1]"}, {Var: "size"}},
+			want: `
+Error: Unreadable file
+
+FOLDER/missing can't be read: no such file or directory. Check the path and its permissions.
+
+Error: Malformed --var
+
+  --var:1:1
+  1 | size
+    | ^^^^
+
+Write it as --var 'name=value'.
+
+Error: Undeclared variable
+
+  --var lits:1:1
+  1 | lits=[1]
+    | ^^^^
+
+The experiment files declare no variable "lits". Did you mean "list"?
+
+Error: Wrong type
+
+  FOLDER/asked.hcl.example:1:8
+  1 | list = [1, "x"]
+    |        ^^^^^^^^
+
+The variable "list" is a list(number), which this value doesn't fit: a number is required.
+
+Warning: Undeclared variable
+
+  FOLDER/pipectl.vars.hcl:1:1
+  1 | siez = 3
+    | ^^^^
+
+The experiment files declare no variable "siez". Did you mean "size"?
+
+Error: Block in a file of values
+
+  FOLDER/pipectl.vars.hcl:2:1
+  2 | block {}
+    | ^^^^^
+
+A file of values holds no blocks. Write the values of variables as name = value.
+
+Error: Wrong type
+
+  FOLDER/x.auto.vars.hcl:1:8
+  1 | size = "four"
+    |        ^^^^^^
+
+The variable "size" is a number, which this value doesn't fit: a number is required.
+`,
+		},
+		{
+			name:  "values as text",
+			files: map[string]string{"a.hcl": minimal("variable \"size\" { type = number }\nvariable \"list\" { type = list(number) }\nvariable \"map\" { type = map(string) }\n", "")},
+			set:   []config.Assignment{{Var: "list=[1,"}, {Var: "map={ a = local.x }"}},
+			env:   []string{"PIPECTL_VAR_size=four"},
+			want: `
+Error: Missing expression
+
+  --var list:1:9
+  1 | list=[1,
+    |         ^
+
+Expected the start of an expression, but found the end of the file.
+
+Error: Reference in a constant
+
+  --var map:1:11
+  1 | map={ a = local.x }
+    |           ^^^^^^^
+
+A value can't refer to others here. What is worked out from variables goes into a locals block.
+
+Error: Wrong type
+
+  PIPECTL_VAR_size:1:1
+  1 | four
+    | ^^^^
+
+The variable "size" is a number, which this value doesn't fit: a number is required.
+`,
+		},
+		{
+			name: "a rule, at the place of the value that breaks it",
+			files: map[string]string{"a.hcl": minimal(`variable "size" {
+  default = 4
+  validation {
+    condition     = var.size < local.most
+    error_message = "size must be below ${local.most}."
+  }
+}
+locals { most = 8 }`, "")},
+			set: []config.Assignment{{Var: "size=9"}},
+			want: `
+Error: Invalid value for variable
+
+  --var size:1:6
+  1 | size=9
+    |      ^
+
+size must be below 8. (The rule at FOLDER/a.hcl:3:3.)
+`,
+		},
+		{
+			name:  "no value",
+			files: map[string]string{"a.hcl": minimal(`variable "size" {}`, "")},
+			want: `
+Error: No value for variable
+
+  FOLDER/a.hcl:1:1
+  1 | variable "size" {}
+    | ^^^^^^^^^^^^^^^
+
+Give "size" a default, or a value with --var 'size=…', in a file of values (--var-file, pipectl.vars.hcl or *.auto.vars.hcl), or in the environment as PIPECTL_VAR_size.
+`,
+		},
+		{
+			name:  "deep nesting",
+			files: map[string]string{"a.hcl": "locals {\n  a = " + strings.Repeat("(", 200) + "1" + strings.Repeat(")", 200) + "\n}\n"},
+			want:  "\nError: Nested too deeply\n\n  FOLDER/a.hcl:2:106\n  2 | " + "  a = " + strings.Repeat("(", 200) + "1" + strings.Repeat(")", 200) + "\n    | " + strings.Repeat(" ", 105) + "^\n\nBrackets can be nested 100 levels deep. Move inner parts to locals.\n",
+		},
+		{
+			name:  "more than a file can hold",
+			files: map[string]string{"a.hcl": strings.Repeat("#", 300<<10), "b.hcl": "locals {\n" + strings.Repeat("a = -1\n", 10001) + "}"},
+			want: `
+Error: Unreadable file
+
+FOLDER/a.hcl can't be read: it is larger than 256 KiB. Check the path and its permissions.
+
+Error: Too many operators
+
+  FOLDER/b.hcl:10002:5
+  10002 | a = -1
+        |     ^
+
+A file can have 10000 operators.
+`,
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			folder := write(t, c.files)
+			for i := range c.set {
+				c.set[i].File = strings.Replace(c.set[i].File, "FOLDER", folder, 1)
+			}
+			conf, diags := config.Load(config.Options{
+				Path: filepath.Join(folder, c.path), Registry: registry(), Assignments: c.set, Environ: c.env,
+			})
+			var got strings.Builder
+			if err := diag.Text(&got, diags, conf.Files, 0, false); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, "\n"+strings.ReplaceAll(got.String(), folder, "FOLDER")); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestOrderDoesNotDependOnMaps loads many mistakes again and again: the diagnostics must come in one order.
+func TestOrderDoesNotDependOnMaps(t *testing.T) {
+	files := map[string]string{}
+	for i := range 10 {
+		files[fmt.Sprintf("f%d.hcl", i)] = fmt.Sprintf("locals {\n  a%d = b\n  c%[1]d = d\n}\nvariable \"v%[1]d\" {}\nfoo%[1]d = 1\n", i)
+	}
+	folder := write(t, files)
+	first := ""
+	for range 20 {
+		c, diags := config.Load(config.Options{Path: folder, Registry: registry()})
+		var s strings.Builder
+		if err := diag.Text(&s, diags, c.Files, 80, false); err != nil {
+			t.Fatal(err)
+		}
+		if first == "" {
+			first = s.String()
+		}
+		if diff := cmp.Diff(first, s.String()); diff != "" {
+			t.Fatalf("another order (-first +now):\n%s", diff)
+		}
+	}
+}
+
+// TestFaultyStage checks that an experiment with a mistake in one stage's attributes still gives all that is known.
+func TestFaultyStage(t *testing.T) {
+	folder := write(t, map[string]string{"x.hcl": minimal("", "prepare \"scale\" \"s\" { size = 0 }\n  prepare \"decode\" \"d\" {}")})
+	c, diags := config.Load(config.Options{Path: folder, Registry: registry()})
+	if len(diags) != 1 || len(c.Experiments) != 1 {
+		t.Fatalf("%v, %d experiments", diags, len(c.Experiments))
+	}
+	var got []string
+	for _, s := range c.Experiments[0].Stages {
+		got = append(got, fmt.Sprintf("%s %v", s.Address, s.Spec != nil))
+	}
+	want := []string{"load.items true", "prepare.s false", "prepare.d true", "batch true", "train.step true"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestRange(t *testing.T) {
+	folder := write(t, map[string]string{"x.hcl": minimal("", "checkpoint \"raw\" { mode = \"off\" }\n  pool \"p\" {\n    prepare \"scale\" \"s\" { size = 3 }\n  }")})
+	file := filepath.Join(folder, "x.hcl")
+	c := load(t, config.Options{Path: file})
+	for _, p := range []struct{ experiment, address, attribute, want string }{
+		{"x", "prepare.s", "size", "6:34-35"},
+		{"x", "prepare.s", "", "6:5-24"},
+		{"x", "prepare.s", "mean", "6:5-24"}, // not written
+		{"x", "checkpoint.raw", "mode", "4:29-34"},
+		{"x", "pool.p", "workers", "5:3-11"},
+		{"x", "batch", "size", "8:18-19"},
+		{"x", "", "seed", "2:1-15"},
+		{"x", "bisect", "rounds", "2:1-15"},
+		{"x", "prepare.none", "size", "2:1-15"},
+		{"y", "prepare.s", "size", "none"},
+	} {
+		got := "none"
+		if r := c.Range(p.experiment, p.address, p.attribute); r != nil {
+			got = fmt.Sprintf("%d:%d-%d", r.Start.Line, r.Start.Column, r.End.Column)
+		}
+		if got != p.want {
+			t.Errorf("Range(%q, %q, %q) = %s, want %s", p.experiment, p.address, p.attribute, got, p.want)
+		}
+	}
+
+	var got strings.Builder
+	d := c.Diagnostic("x", "prepare.s", "size", "Stage failed", "It did.", hcl.DiagError)
+	if err := diag.Text(&got, hcl.Diagnostics{d}, c.Files, 80, false); err != nil {
+		t.Fatal(err)
+	}
+	want := `Error: Stage failed
+
+  FILE:6:34 (prepare.s)
+  6 |     prepare "scale" "s" { size = 3 }
+    |                                  ^
+
+It did.
+`
+	if diff := cmp.Diff(want, strings.ReplaceAll(got.String(), file, "FILE")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestFormat(t *testing.T) {
+	for _, c := range []struct{ in, want, mistake string }{
+		{"a=1\nbb =  2 # two\n", "a  = 1\nbb = 2 # two\n", ""},
+		{"batch {\nsize=64\n}\n", "batch {\n  size = 64\n}\n", ""},
+		{"", "", ""},
+		{"a = [\n", "a = [\n", "Missing expression"},
+		{"a = 1e999\n", "a = 1e999\n", "Number out of range"},
+	} {
+		got, diags := config.Format([]byte(c.in), "x.hcl")
+		mistake := ""
+		if len(diags) > 0 {
+			mistake = diags[0].Summary
+		}
+		if string(got) != c.want || mistake != c.mistake {
+			t.Errorf("Format(%q) = %q, %q; want %q, %q", c.in, got, mistake, c.want, c.mistake)
+		}
+	}
+}
+
+func TestLiteral(t *testing.T) {
+	for _, c := range []struct {
+		value any
+		want  string
+	}{
+		{nil, ""},
+		{"a \"b\" ${c}", `"a \"b\" $${c}"`},
+		{0.1, "0.1"},
+		{1e21, "1000000000000000000000"},
+		{[]int{1, 2}, "[1, 2]"},
+		{[]string(nil), "[]"},
+		{true, "true"},
+	} {
+		if got := config.Literal(c.value); got != c.want {
+			t.Errorf("Literal(%v) = %s, want %s", c.value, got, c.want)
+		}
+	}
+}
+
+// FuzzLoad checks that no file makes Load panic, that every diagnostic can be shown, and that an experiment without
+// mistakes can be rendered.
+func FuzzLoad(f *testing.F) {
+	for _, pattern := range []string{"testdata/errors/*.hcl", "testdata/valid/*.hcl", "testdata/valid/folder/*.hcl"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			f.Fatalf("no seeds in %s: %v", pattern, err)
+		}
+		for _, file := range files {
+			src, err := os.ReadFile(file)
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Add(src, "size=3")
+		}
+	}
+	folder := f.TempDir()
+	f.Fuzz(func(t *testing.T, src []byte, assignment string) {
+		file := filepath.Join(folder, fmt.Sprintf("%d.hcl", os.Getpid())) // fuzzing runs several processes
+		if err := os.WriteFile(file, src, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		c, diags := config.Load(config.Options{Path: file, Registry: registry(), Assignments: []config.Assignment{{Var: assignment}}})
+		var s strings.Builder
+		if err := diag.Text(&s, diags, c.Files, 40, true); err != nil {
+			t.Fatal(err)
+		}
+		diag.JSON(diags, c.Files)
+		if !diags.HasErrors() {
+			for _, e := range c.Experiments {
+				config.Fingerprint(e)
+			}
+		}
+		config.Format(src, file)
+	})
+}

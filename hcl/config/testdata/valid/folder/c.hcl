@@ -1,0 +1,1 @@
+locals { from_c = 2 }

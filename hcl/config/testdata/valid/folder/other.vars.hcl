@@ -1,0 +1,1 @@
+data = "not read without being asked for"
