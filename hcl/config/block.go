@@ -13,6 +13,7 @@ import (
 
 	"github.com/pipectl/pipectl/engine"
 	"github.com/pipectl/pipectl/hcl/diag"
+	"github.com/pipectl/pipectl/internal/suggest"
 	"github.com/pipectl/pipectl/stages"
 )
 
@@ -174,7 +175,7 @@ func (l *loader) decodeAll(b *block) bool {
 			l.failIn(b, a.NameRange, "Misplaced attribute", why)
 		} else if !b.unknown {
 			l.failIn(b, a.NameRange, "Unknown attribute", fmt.Sprintf("%s has no attribute %q.%s", b.header(), a.Name,
-				suggest(a.Name, b.names())))
+				suggest.Sentence(a.Name, b.names())))
 		}
 		l.eval(a.Expr, b) // for the mistakes in its value
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/pipectl/pipectl/hcl/diag"
+	"github.com/pipectl/pipectl/internal/suggest"
 )
 
 // node is a value that expressions can refer to: a local or an attribute of a block. It is worked out when it is first
@@ -178,7 +179,7 @@ func (l *loader) resolve(t hcl.Traversal, e *experiment) (path []string, v cty.V
 			return path, faulty, nil
 		}
 		return fail("Undeclared variable", fmt.Sprintf("There is no variable %q.%s Declare it with: variable %q {}", name,
-			suggest(name, slices.Sorted(maps.Keys(l.vars))), name))
+			suggest.Sentence(name, slices.Sorted(maps.Keys(l.vars))), name))
 	case "local":
 		if n := l.locals[name]; n != nil {
 			return path, l.get(n), nil
@@ -187,7 +188,7 @@ func (l *loader) resolve(t hcl.Traversal, e *experiment) (path []string, v cty.V
 			return path, faulty, nil
 		}
 		return fail("Undeclared local", fmt.Sprintf("There is no local %q.%s Locals are declared in a locals block.", name,
-			suggest(name, slices.Sorted(maps.Keys(l.locals)))))
+			suggest.Sentence(name, slices.Sorted(maps.Keys(l.locals)))))
 	}
 	address, attribute := strings.Join(path[:need-1], "."), path[need-1]
 	b := e.byAddress[address]
@@ -196,7 +197,7 @@ func (l *loader) resolve(t hcl.Traversal, e *experiment) (path []string, v cty.V
 			return path, faulty, nil
 		}
 		return fail("Reference to a missing block", fmt.Sprintf("The experiment has no %s.%s", address,
-			suggest(address, slices.Sorted(maps.Keys(e.byAddress)))))
+			suggest.Sentence(address, slices.Sorted(maps.Keys(e.byAddress)))))
 	}
 	f := b.byName[attribute]
 	switch {
@@ -206,7 +207,7 @@ func (l *loader) resolve(t hcl.Traversal, e *experiment) (path []string, v cty.V
 		return path, faulty, nil // its attributes can't be known, and that is reported
 	}
 	return fail("Reference to a missing attribute", fmt.Sprintf("%s has no attribute %q.%s", address, attribute,
-		suggest(attribute, b.names())))
+		suggest.Sentence(attribute, b.names())))
 }
 
 // steps returns the names at the start of a traversal.

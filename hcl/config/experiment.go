@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/pipectl/pipectl/engine"
+	"github.com/pipectl/pipectl/internal/suggest"
 	"github.com/pipectl/pipectl/stages"
 )
 
@@ -56,7 +57,7 @@ func (l *loader) declareBlocks(e *experiment, body *hclsyntax.Body, pool *block)
 	for _, syntax := range body.Blocks {
 		kind := blockKinds[syntax.Type]
 		if kind == nil {
-			detail := fmt.Sprintf("An experiment has no %q blocks.%s", syntax.Type, suggest(syntax.Type, experimentBlocks()))
+			detail := fmt.Sprintf("An experiment has no %q blocks.%s", syntax.Type, suggest.Sentence(syntax.Type, experimentBlocks()))
 			if slices.Contains(topLevel(), syntax.Type) {
 				detail = fmt.Sprintf("%s blocks stand at the top of a file, outside experiments.", syntax.Type)
 			}
@@ -137,7 +138,7 @@ func (l *loader) operator(b *block) any {
 		return op.New()
 	}
 	b.unknown = true
-	detail := fmt.Sprintf("There is no %s %q.%s `pipectl stages` lists the types.", b.kind, b.typ, suggest(b.typ, l.Registry.Types(b.kind)))
+	detail := fmt.Sprintf("There is no %s %q.%s `pipectl stages` lists the types.", b.kind, b.typ, suggest.Sentence(b.typ, l.Registry.Types(b.kind)))
 	for _, op := range l.Registry.Operators() {
 		if op.Type == b.typ {
 			detail = fmt.Sprintf("%q is a type of %s, not of %s. Write: %[2]s %[1]q %[4]q", b.typ, op.Block, b.kind, b.name)

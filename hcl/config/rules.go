@@ -2,11 +2,13 @@ package config
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/pipectl/pipectl/engine"
 	"github.com/pipectl/pipectl/hcl/diag"
+	"github.com/pipectl/pipectl/internal/suggest"
 	"github.com/pipectl/pipectl/stages"
 )
 
@@ -83,7 +85,7 @@ func (l *loader) checkBottleneck(b *block, address string) {
 		l.problem(b, stages.Problem{
 			Attribute: "bottleneck",
 			Summary:   "Unknown stage",
-			Detail:    fmt.Sprintf("The experiment has no stage %q.%s Its stages are %s.", address, suggest(address, known), enumerate(known)),
+			Detail:    fmt.Sprintf("The experiment has no stage %q.%s Its stages are %s.", address, suggest.Sentence(address, known), strings.Join(known, ", ")),
 		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
 
+	"github.com/pipectl/pipectl/internal/suggest"
 	"github.com/pipectl/pipectl/stages"
 )
 
@@ -82,7 +83,7 @@ func assign(dst reflect.Value, a stages.Attribute, v cty.Value) *fault {
 	auto := parsed == any(stages.Count(0)) && v.Type() == cty.String
 	if !auto && !a.Allows(parsed) {
 		if s, ok := parsed.(string); ok {
-			return &fault{"Unknown value", fmt.Sprintf("must be %s, not %q.%s", a.Limits(), s, suggest(s, a.Enum)), -1}
+			return &fault{"Unknown value", fmt.Sprintf("must be %s, not %q.%s", a.Limits(), s, suggest.Sentence(s, a.Enum)), -1}
 		}
 		return &fault{"Value out of range", fmt.Sprintf("must be %s, not %s", a.Limits(), describe(v)), -1}
 	}

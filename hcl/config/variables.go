@@ -12,6 +12,8 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
+
+	"github.com/pipectl/pipectl/internal/suggest"
 )
 
 // environPrefix is how the environment names variables.
@@ -37,8 +39,8 @@ type source struct {
 func (l *loader) declare() {
 	for _, body := range l.bodies {
 		for _, a := range sortedAttributes(body) {
-			l.fail(a.NameRange, "Attribute outside a block", fmt.Sprintf("%q stands at the top of the file, where only %s blocks "+
-				"can. Values that several blocks share go into a locals block.", a.Name, enumerate(topLevel())))
+			l.fail(a.NameRange, "Attribute outside a block", fmt.Sprintf("%q stands at the top of the file, where only blocks can. "+
+				"Values that several blocks share go into a locals block.", a.Name))
 		}
 		for _, b := range body.Blocks {
 			switch b.Type {
@@ -49,7 +51,7 @@ func (l *loader) declare() {
 			case "experiment":
 				l.declareExperiment(b)
 			default:
-				detail := fmt.Sprintf("A file holds %s blocks, not %q.%s", enumerate(topLevel()), b.Type, suggest(b.Type, topLevel()))
+				detail := fmt.Sprintf("A file holds variable, locals and experiment blocks, not %q.%s", b.Type, suggest.Sentence(b.Type, topLevel()))
 				if blockKinds[b.Type] != nil {
 					detail = fmt.Sprintf("A %s block stands inside an experiment block.", b.Type)
 				}
@@ -114,13 +116,13 @@ func (l *loader) declareVariable(b *hclsyntax.Block) {
 			}
 		case "default": // worked out where nothing else gives the value
 		default:
-			l.fail(a.NameRange, "Unknown attribute", fmt.Sprintf("A variable block has no attribute %q.%s", a.Name, suggest(a.Name, known)))
+			l.fail(a.NameRange, "Unknown attribute", fmt.Sprintf("A variable block has no attribute %q.%s", a.Name, suggest.Sentence(a.Name, known)))
 		}
 	}
 	for _, inner := range b.Body.Blocks {
 		if inner.Type != "validation" {
 			l.fail(inner.DefRange(), "Unknown block", fmt.Sprintf("A variable block holds validation blocks, not %q.%s", inner.Type,
-				suggest(inner.Type, append(known, "validation"))))
+				suggest.Sentence(inner.Type, append(known, "validation"))))
 		}
 	}
 }
@@ -199,7 +201,7 @@ func (l *loader) readVar(assignment string, sources map[string]source) {
 }
 
 func (l *loader) undeclared(name string) string {
-	return fmt.Sprintf("The experiment files declare no variable %q.%s", name, suggest(name, slices.Sorted(maps.Keys(l.vars))))
+	return fmt.Sprintf("The experiment files declare no variable %q.%s", name, suggest.Sentence(name, slices.Sorted(maps.Keys(l.vars))))
 }
 
 // readVars reads a file of values.
@@ -289,7 +291,7 @@ func (l *loader) validate(v *variable, b *hclsyntax.Block) {
 	known := []string{"condition", "error_message"}
 	for _, a := range sortedAttributes(b.Body) {
 		if !slices.Contains(known, a.Name) {
-			l.fail(a.NameRange, "Unknown attribute", fmt.Sprintf("A validation block has no attribute %q.%s", a.Name, suggest(a.Name, known)))
+			l.fail(a.NameRange, "Unknown attribute", fmt.Sprintf("A validation block has no attribute %q.%s", a.Name, suggest.Sentence(a.Name, known)))
 		}
 	}
 	for _, name := range known {
