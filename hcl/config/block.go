@@ -149,7 +149,11 @@ func (l *loader) decode(b *block, f *field) cty.Value {
 		l.failIn(b, r, fault.summary, detail)
 		return faulty
 	}
-	return valueOf(f.dst)
+	effective := valueOf(f.dst)
+	if f.dst.Kind() == reflect.Slice && v.Type() != cty.Number && effective.Type() == cty.Number {
+		return cty.TupleVal([]cty.Value{effective}) // who writes a list can refer to its elements
+	}
+	return effective
 }
 
 func prefix(p, s string) string {

@@ -244,6 +244,47 @@ func TestPaths(t *testing.T) {
 	}
 }
 
+// TestReferences checks what a reference to an attribute gives.
+func TestReferences(t *testing.T) {
+	inside := `
+  pool "p" {
+    workers = "auto"
+    prepare "scale" "one" {
+      size = 3
+      mean = 0.25
+    }
+  }
+  prepare "scale" "list" {
+    size = 3
+    mean = [0.25]
+  }
+  prepare "scale" "default" { size = 3 }
+  prepare "wait" "w" { time = "90s" }
+  checkpoint "c" { limit = 2048 }
+  description = `
+	for _, c := range []struct{ expr, want string }{
+		{`prepare.one.mean * 2`, "0.5"},
+		{`prepare.list.mean[0] * 2`, "0.5"},
+		{`prepare.default.mean * 2`, "1"},
+		{`jsonencode(prepare.default.names)`, "[]"},
+		{`prepare.one.workers`, "auto"}, // the pool's
+		{`prepare["one"]["size"]`, "3"},
+		{`prepare.default.workers + batch.size`, "5"},
+		{`batch.workers`, "auto"},
+		{`prepare.w.time`, "1m30s"},
+		{`checkpoint.c.limit`, "2KiB"},
+		{`checkpoint.c.path == null`, "true"},
+		{`bisect.rounds`, "6"},
+		{`load.items.on_error`, "fail"},
+		{`join(",", [for b in [1, 2] : b + batch.size])`, "5,6"},
+	} {
+		folder := write(t, map[string]string{"x.hcl": minimal("", inside+c.expr)})
+		if e := load(t, config.Options{Path: folder}).Experiments[0]; e.Description != c.want {
+			t.Errorf("%s = %q, want %q", c.expr, e.Description, c.want)
+		}
+	}
+}
+
 // TestFingerprint checks what changes the fingerprint and what doesn't.
 func TestFingerprint(t *testing.T) {
 	fingerprint := func(text string) string {

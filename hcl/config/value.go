@@ -94,7 +94,7 @@ func assign(dst reflect.Value, a stages.Attribute, v cty.Value) *fault {
 func assignList(dst reflect.Value, a stages.Attribute, v cty.Value) *fault {
 	t := v.Type()
 	switch {
-	case t == cty.Number && strings.Contains(a.Type, "number"):
+	case t == cty.Number && isNumber(dst.Type().Elem()):
 		v = cty.TupleVal([]cty.Value{v})
 	case !t.IsListType() && !t.IsTupleType() && !t.IsSetType():
 		return wrongType(a.Type, v)
@@ -110,6 +110,9 @@ func assignList(dst reflect.Value, a stages.Attribute, v cty.Value) *fault {
 	dst.Set(list)
 	return nil
 }
+
+// isNumber reports whether lists of t's may be written as a single number.
+func isNumber(t reflect.Type) bool { return t.Kind() == reflect.Int || t.Kind() == reflect.Float64 }
 
 // scalar converts v to a value of type t, or of t's kind.
 func scalar(t reflect.Type, v cty.Value) (any, *fault) {
@@ -259,7 +262,8 @@ func jitter(v cty.Value) (stages.Jitter, *fault) {
 	return stages.Jitter{Fraction: x}, nil
 }
 
-// valueOf returns the effective value of a field as expressions and Settings show it; a nil pointer is null.
+// valueOf returns the effective value of a field as expressions and Settings show it. A nil pointer is null, and a list of
+// one number, where a single number does, that number.
 func valueOf(field reflect.Value) cty.Value {
 	if field.Kind() == reflect.Pointer {
 		if field.IsNil() {
@@ -294,6 +298,9 @@ func valueOf(field reflect.Value) cty.Value {
 	case reflect.Float64:
 		// By its shortest text, so that 0.1 stays 0.1 and isn't the nearest binary fraction.
 		return cty.MustParseNumberVal(strconv.FormatFloat(field.Float(), 'g', -1, 64))
+	}
+	if field.Len() == 1 && isNumber(field.Type().Elem()) {
+		return valueOf(field.Index(0))
 	}
 	list := make([]cty.Value, field.Len())
 	for i := range list {
