@@ -48,16 +48,24 @@ type expectError struct{ err error }
 
 func (e *expectError) Error() string { return e.err.Error() }
 
+// toldError ends a command whose failure has been told already.
+type toldError struct{ code int }
+
+func (e *toldError) Error() string { return fmt.Sprintf("exit code %d", e.code) }
+
 // exitCode returns the exit code for how a command ended.
 func exitCode(err error) int {
 	var usage *usageError
 	var diags *diagnosticsError
 	var expect *expectError
+	var told *toldError
 	switch {
 	case err == nil:
 		return exitDone
 	case errors.Is(err, errInterrupted):
 		return ExitInterrupted
+	case errors.As(err, &told):
+		return told.code
 	case errors.As(err, &usage):
 		return exitUsage
 	case errors.As(err, &diags):
@@ -79,6 +87,9 @@ type errorEvent struct {
 
 // report tells of the error that ended a command.
 func (s *state) report(err error) {
+	if told := (*toldError)(nil); errors.As(err, &told) {
+		return
+	}
 	event := errorEvent{formatVersion, "error", timestamp(time.Now()), err.Error(), []diag.Message{}}
 	var diags *diagnosticsError
 	var usage *usageError

@@ -62,7 +62,18 @@ func newRootCommand(s *state) (root *cobra.Command, started *bool) {
 		},
 	}
 	root.PersistentFlags().BoolVar(&s.noColor, "no-color", false, "no colour, as with NO_COLOR or TERM=dumb in the environment")
-	root.AddCommand()
+	root.AddCommand(
+		newInitCommand(s),
+		newFmtCommand(s),
+		newValidateCommand(s),
+		newPlanCommand(s),
+		newRunCommand(s),
+		newListCommand(s),
+		newShowCommand(s),
+		newCompareCommand(s),
+		newStagesCommand(s),
+		newVersionCommand(s),
+	)
 	return root, started
 }
 

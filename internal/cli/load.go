@@ -1,0 +1,138 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/spf13/cobra"
+
+	"github.com/pipectl/pipectl/engine"
+	"github.com/pipectl/pipectl/hcl/config"
+	"github.com/pipectl/pipectl/internal/suggest"
+)
+
+// selection is the part of a command line that says which experiments it is about, and with which values.
+type selection struct {
+	path        string // a file or folder
+	experiment  string // a name, "all", or "" for the only one
+	assignments assignments
+}
+
+// allExperiments chooses all experiments one after the other. The language keeps the name free.
+const allExperiments = "all"
+
+// selectionFlags adds -e, --var and --var-file to a command.
+func (s *state) selectionFlags(cmd *cobra.Command, sel *selection) {
+	cmd.Flags().StringVarP(&sel.experiment, "experiment", "e", "", "the experiment's name, or \"all\": one after the other")
+	sel.assignments.add(cmd)
+	cmd.RegisterFlagCompletionFunc("experiment", func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		sel.path = pathArgument(args)
+		cfg, _ := s.read(sel)
+		return append(names(cfg.Experiments), allExperiments), cobra.ShellCompDirectiveNoFileComp
+	})
+}
+
+// pathArgument returns a command's only argument, the path of a file or folder, which may be left out.
+func pathArgument(args []string) string {
+	if len(args) == 0 {
+		return "."
+	}
+	return args[0]
+}
+
+// read reads the experiments and checks them as far as that needs no data. The Config is never nil.
+func (s *state) read(sel *selection) (*config.Config, hcl.Diagnostics) {
+	cfg, diags := config.Load(config.Options{Path: sel.path, Registry: s.Registry, Assignments: sel.assignments, Environ: s.Environ})
+	for _, e := range cfg.Experiments {
+		_, problems := engine.Check(e)
+		diags = append(diags, problemDiagnostics(cfg, e, problems)...)
+	}
+	return cfg, diags
+}
+
+// load reads the experiments, shows warnings, and returns the experiments chosen.
+func (s *state) load(sel *selection) (*config.Config, []*engine.Experiment, error) {
+	cfg, diags := s.read(sel)
+	if diags.HasErrors() {
+		return nil, nil, &diagnosticsError{diags, cfg.Files, exitInvalid}
+	}
+	if len(cfg.Experiments) == 0 {
+		return nil, nil, &diagnosticsError{hcl.Diagnostics{{
+			Severity: hcl.DiagError,
+			Summary:  "No experiment",
+			Detail:   fmt.Sprintf("%s has no experiment block. Write one with `pipectl init`.", sel.path),
+		}}, cfg.Files, exitInvalid}
+	}
+	s.showDiagnostics(diags, cfg.Files)
+	chosen, err := choose(cfg.Experiments, sel.experiment)
+	return cfg, chosen, err
+}
+
+// choose returns the experiments that -e NAME stands for.
+func choose(all []*engine.Experiment, name string) ([]*engine.Experiment, error) {
+	if name == allExperiments || name == "" && len(all) == 1 {
+		return all, nil
+	}
+	if i := slices.IndexFunc(all, func(e *engine.Experiment) bool { return e.Name == name }); i >= 0 {
+		return all[i : i+1], nil
+	}
+	list := strings.Join(names(all), ", ")
+	if name == "" {
+		return nil, usagef("there are several experiments: choose one with -e NAME, or all with -e all. They are %s", list)
+	}
+	return nil, usagef("there is no experiment %q.%s The experiments are %s", name, suggest.Sentence(name, names(all)), list)
+}
+
+func names(experiments []*engine.Experiment) []string {
+	list := make([]string, len(experiments))
+	for i, e := range experiments {
+		list[i] = e.Name
+	}
+	return list
+}
+
+// problemDiagnostics returns the engine's problems with an experiment as diagnostics at its blocks.
+func problemDiagnostics(cfg *config.Config, e *engine.Experiment, problems []engine.Problem) hcl.Diagnostics {
+	var diags hcl.Diagnostics
+	for _, p := range problems {
+		severity := hcl.DiagError
+		if p.Warning {
+			severity = hcl.DiagWarning
+		}
+		diags = append(diags, cfg.Diagnostic(e.Name, p.Address, p.Attribute, p.Summary, p.Detail, severity))
+	}
+	return diags
+}
+
+// opened shows the warnings found when an experiment's data set was opened, and returns what went wrong: err, or problems
+// that are errors. What keeps a stage from being opened is a matter of the configuration, such as a wrong path.
+func (s *state) opened(cfg *config.Config, e *engine.Experiment, problems []engine.Problem, err error) error {
+	diags := problemDiagnostics(cfg, e, problems)
+	if d := stageDiagnostic(cfg, e, err); d != nil {
+		diags = append(diags, d)
+	} else if err != nil {
+		return err
+	}
+	if diags.HasErrors() {
+		return &diagnosticsError{diags, cfg.Files, exitInvalid}
+	}
+	s.showDiagnostics(diags, cfg.Files)
+	return nil
+}
+
+// stageDiagnostic returns a stage's failure as a diagnostic at its block, nil where err isn't one.
+func stageDiagnostic(cfg *config.Config, e *engine.Experiment, err error) *hcl.Diagnostic {
+	var failure *engine.StageError
+	if !errors.As(err, &failure) || errors.Is(err, context.Canceled) {
+		return nil
+	}
+	detail := failure.Err.Error()
+	if failure.Item != "" {
+		detail = failure.Item + ": " + detail
+	}
+	return cfg.Diagnostic(e.Name, failure.Address, "", failure.Address+" failed", detail, hcl.DiagError)
+}

@@ -1,0 +1,89 @@
+package cli
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/pipectl/pipectl/engine"
+	"github.com/pipectl/pipectl/engine/bisect"
+	"github.com/pipectl/pipectl/internal/suggest"
+)
+
+// The probes that --probe calls by a name of their own.
+const (
+	baselineProbe = "baseline" // the pipeline as it is
+	ceilingProbe  = "ceiling"  // the training step alone
+)
+
+// findProbe returns the probe that --probe NAME stands for. Stages' addresses go before checkpoints' names.
+func findProbe(plan *engine.Plan, name string) (engine.Probe, error) {
+	list := plan.Experiment.Stages
+	train := len(list) - 1
+	known := []string{baselineProbe, ceilingProbe}
+	at := 0
+	for k := train; k > 0; k-- {
+		s := list[k-1]
+		known = append(known, s.Address)
+		if s.Checkpoint != nil {
+			known = append(known, s.Checkpoint.Name)
+		}
+		if s.Address == name || at == 0 && s.Checkpoint != nil && s.Checkpoint.Name == name {
+			at = k
+		}
+	}
+	switch {
+	case name == baselineProbe:
+		return engine.Probe{}, nil
+	case name == ceilingProbe:
+		return engine.Probe{To: train}, nil
+	case name == list[train].Address:
+		return engine.Probe{}, usagef("--probe %s: the training step makes nothing to cache; %q measures it alone", name, ceilingProbe)
+	case at == 0:
+		return engine.Probe{}, usagef("--probe %s: there is no such probe.%s The probes are %s", name, suggest.Sentence(name, known), strings.Join(known, ", "))
+	case at < train && !plan.Points[at]:
+		return engine.Probe{}, usagef("--probe %s: the checkpoint there has mode = \"off\"", name)
+	}
+	return engine.Probe{To: at}, nil
+}
+
+// measureProbe measures one probe alone, with as many rounds as the experiment's bisect block says.
+func (r *session) measureProbe(ctx context.Context, p engine.Probe) error {
+	b := r.experiment.Bisect
+	target := r.target(p)
+	started := bisect.ProbeStarted{Probe: p, Number: 1, Expected: 1}
+	if target.After != nil {
+		started.After = *target.After
+	}
+	if target.Checkpoint != nil {
+		started.Checkpoint = *target.Checkpoint
+	}
+	r.observe(started)
+	steps, err := b.Steps, error(nil)
+	if steps == 0 {
+		steps, err = r.calibrate(ctx, p, b.Warmup)
+	}
+	for n := 1; err == nil && n <= b.Rounds; n++ {
+		var iv engine.Interval
+		if iv, err = r.pipeline.Measure(ctx, p, b.Warmup, steps); err == nil {
+			r.observe(bisect.RoundDone{Probe: p, Round: n, Interval: iv, Done: n, Expected: b.Rounds})
+		}
+	}
+	return err
+}
+
+// calibrate returns how many steps of a probe fill about half a second.
+func (r *session) calibrate(ctx context.Context, p engine.Probe, warmup int) (int, error) {
+	const target, least, most = 500 * time.Millisecond, 3, 2000
+	for n := least; ; {
+		iv, err := r.pipeline.Measure(ctx, p, warmup, n)
+		if err != nil {
+			return 0, err
+		}
+		want := int(float64(n) * target.Seconds() / max(iv.Elapsed, 1).Seconds())
+		if iv.Elapsed >= target/2 || n == most {
+			return min(max(want, least), most), nil
+		}
+		n = min(max(want, n+1), 10*n, most) // the first steps may come from full queues
+	}
+}

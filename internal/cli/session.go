@@ -1,0 +1,258 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/pipectl/pipectl/engine"
+	"github.com/pipectl/pipectl/engine/bisect"
+	"github.com/pipectl/pipectl/hcl/config"
+	"github.com/pipectl/pipectl/results"
+)
+
+// session is the run of one experiment, from opening its data set to what it found.
+type session struct {
+	*state
+	options    *runOptions
+	config     *config.Config
+	experiment *engine.Experiment
+
+	pipeline *engine.Pipeline
+	store    *results.Store
+	stored   *results.Run
+	stop     context.CancelCauseFunc // ends the run, because what it measures can't be stored
+	progress *progress
+	skips    skips
+}
+
+// skips collects skipped items, which workers report while they are being measured, until there is time to store them.
+type skips struct {
+	mu      sync.Mutex
+	pending []engine.SkippedItem
+	all     []engine.SkippedItem
+}
+
+func (k *skips) add(item engine.SkippedItem) {
+	k.mu.Lock()
+	k.pending = append(k.pending, item)
+	k.mu.Unlock()
+}
+
+// take returns the items added since the last call.
+func (k *skips) take() []engine.SkippedItem {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	items := k.pending
+	k.pending = nil
+	k.all = append(k.all, items...)
+	return items
+}
+
+// run opens the pipeline and the database, measures, and tells what it found.
+func (r *session) run(ctx context.Context) error {
+	memory := availableMemory(os.DirFS("/"))
+	pipeline, problems, err := engine.Open(ctx, r.experiment, engine.Options{OpenDevice: r.OpenDevice, Memory: memory, OnSkip: r.skips.add})
+	if ctx.Err() != nil {
+		err = errors.Join(errInterrupted, err)
+	}
+	if err := r.opened(r.config, r.experiment, problems, err); err != nil {
+		return err
+	}
+	r.pipeline = pipeline
+	defer pipeline.Close()
+	measure, err := r.measurement()
+	if err != nil {
+		return err
+	}
+
+	// Before anything is measured: a run that can't be stored would be lost time.
+	r.store, err = results.Create(ctx, r.databasePath(r.options.path))
+	if err != nil {
+		return err
+	}
+	defer r.store.Close()
+	if err := r.begin(ctx); err != nil {
+		return err
+	}
+	r.emit(r.runStarted(memory))
+
+	measuring, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	r.stop = stop
+	r.progress = r.newProgress()
+	report, err := measure(measuring)
+	r.progress.close()
+	r.storeSkips()
+	if cause := context.Cause(measuring); cause != nil && ctx.Err() == nil {
+		err = cause
+	}
+	return r.finish(ctx, report, err)
+}
+
+// measurement returns what measures, as the command line asks. The report is nil where none is asked for.
+func (r *session) measurement() (func(context.Context) (*bisect.Report, error), error) {
+	switch r.options.kind() {
+	case results.Epochs:
+		return func(ctx context.Context) (*bisect.Report, error) { return nil, r.train(ctx) }, nil
+	case results.OneProbe:
+		probe, err := findProbe(r.pipeline.Plan, r.options.probe)
+		return func(ctx context.Context) (*bisect.Report, error) { return nil, r.measureProbe(ctx, probe) }, err
+	}
+	return r.search, nil
+}
+
+// search runs the whole bisection.
+func (r *session) search(ctx context.Context) (*bisect.Report, error) {
+	return bisect.Search(ctx, r.pipeline.Plan, r.pipeline, bisect.Options{Cores: runtime.GOMAXPROCS(0), Observe: r.observe})
+}
+
+// begin stores the run's start.
+func (r *session) begin(ctx context.Context) error {
+	path, err := filepath.Abs(r.options.path)
+	if err != nil {
+		return err
+	}
+	host := results.ReadHost(ctx)
+	device := r.pipeline.Device()
+	host.Device, host.DeviceName, host.DeviceMemory = device.Kind, device.Name, device.Memory
+	r.stored, err = r.store.Begin(ctx, results.Start{
+		Experiment: r.experiment,
+		Kind:       r.options.kind(),
+		Args:       r.args,
+		Version:    buildVersion().Version,
+		Path:       path,
+		File:       config.Render(r.experiment),
+		Host:       host,
+	})
+	return err
+}
+
+// observe stores and tells what a search found out.
+func (r *session) observe(event bisect.Event) {
+	var err error
+	switch e := event.(type) {
+	case bisect.ProbeStarted:
+		r.progress.probe(e)
+		r.emit(r.probeStarted(e))
+	case bisect.RoundDone:
+		r.storeSkips()
+		err = r.stored.AddInterval(e.Probe, e.Interval)
+		r.progress.round(e)
+		r.emit(r.roundDone(e))
+	case bisect.Noted:
+		err = r.stored.AddNote(e.Note)
+		r.emit(r.noted(e.Note))
+	}
+	if err != nil {
+		r.stop(err)
+	}
+}
+
+// storeSkips stores and tells the items skipped since the last call.
+func (r *session) storeSkips() {
+	items := r.skips.take()
+	if len(items) == 0 {
+		return
+	}
+	if err := r.stored.AddSkipped(items...); err != nil {
+		r.stop(err)
+	}
+	for _, item := range items {
+		r.emit(r.skipped(item))
+	}
+}
+
+// finish stores how the run ended, shows what was found, and returns what went wrong.
+func (r *session) finish(ctx context.Context, report *bisect.Report, failure error) error {
+	status := results.Done
+	switch {
+	case failure == nil:
+	case ctx.Err() != nil:
+		status, failure = results.Interrupted, nil
+	default:
+		status = results.Failed
+	}
+	storing := r.stored.Finish(report, status, failure)
+	if report == nil {
+		// It was measured and stored; the signal that may have ended the run doesn't bear on reading it.
+		run, err := r.store.Load(context.WithoutCancel(ctx), r.stored.ID())
+		if err != nil {
+			return errors.Join(r.failed(failure), storing, err)
+		}
+		report = reportOf(run)
+	}
+
+	about := about{Kind: r.options.kind(), Status: status, Run: r.stored.ID(), Skipped: r.skips.all, Compare: r.compareCommand()}
+	if failure != nil {
+		about.Error = failure.Error()
+	}
+	expectations := r.expectations(report, status)
+	switch {
+	case !r.json:
+		writeReport(r.stdout, r.outTerm, report, about)
+	case status == results.Done:
+		for _, x := range expectations {
+			r.emit(r.expectation(x))
+		}
+		r.emit(newVerdictEvent(report, r.stored.ID(), time.Now()))
+	}
+	switch {
+	case storing != nil:
+		return errors.Join(r.failed(failure), storing)
+	case status == results.Interrupted:
+		return errInterrupted
+	case failure != nil:
+		return r.failed(failure)
+	}
+	return r.judge(expectations)
+}
+
+// failed returns what ended a run, as a diagnostic where a stage did.
+func (r *session) failed(err error) error {
+	if err == nil {
+		return nil
+	}
+	if d := stageDiagnostic(r.config, r.experiment, err); d != nil {
+		return &diagnosticsError{hcl.Diagnostics{d}, r.config.Files, exitError}
+	}
+	return err
+}
+
+// compareCommand returns the command that compares the run with the one before it: of the same experiment if there is
+// one, else of any. It is "" where there is none.
+func (r *session) compareCommand() string {
+	for _, experiment := range []string{r.experiment.Name, ""} {
+		// The measurements are stored, interrupted or not. Where they can't be listed, there is nothing to suggest.
+		runs, err := r.store.List(context.Background(), results.Filter{Experiment: experiment}, 0)
+		if err != nil {
+			return ""
+		}
+		for _, other := range runs {
+			if other.ID < r.stored.ID() {
+				return strings.TrimSpace(fmt.Sprintf("pipectl compare %s %s %s", other.ID, r.stored.ID(), r.databaseArgument()))
+			}
+		}
+	}
+	return ""
+}
+
+// databaseArgument returns the --db that other commands need to find the run's database, "" where they need none.
+func (r *session) databaseArgument() string {
+	path := filepath.Clean(r.store.Path())
+	if r.db == "" && path == filepath.Clean(r.databasePath(".")) {
+		return ""
+	}
+	if strings.ContainsFunc(path, func(c rune) bool { return strings.ContainsRune(" \t'\"\\$&;|<>()*?[]#~`!", c) }) {
+		path = "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+	}
+	return "--db " + path
+}
