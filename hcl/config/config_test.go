@@ -1,74 +1,112 @@
 package config_test
 
 import (
-	"context"
-	"errors"
+	"fmt"
 	"path/filepath"
-	"time"
+	"strings"
+	"testing"
 
-	"github.com/pipectl/pipectl/gpu"
-	"github.com/pipectl/pipectl/stages"
+	"github.com/google/go-cmp/cmp"
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/pipectl/pipectl/hcl/config"
+	"github.com/pipectl/pipectl/hcl/diag"
 )
 
-// registry returns the tests' own operators.
-func registry() *stages.Registry {
-	r := new(stages.Registry)
-	r.Add(
-		stages.Operator{Block: stages.Load, Type: "folder", Summary: "Files.", New: func() any { return &folder{Buffer: 1 << 20} }},
-		stages.Operator{Block: stages.Prepare, Type: "decode", Summary: "Decodes.", New: func() any { return new(decode) }},
-		stages.Operator{Block: stages.Prepare, Type: "scale", Summary: "Scales.", New: func() any { return &scale{Mean: []float64{0.5}} }},
-		stages.Operator{Block: stages.Prepare, Type: "wait", Summary: "Waits.", New: func() any { return &wait{Mode: "sleep"} }},
-		stages.Operator{Block: stages.Augment, Type: "flip", Summary: "Flips.", New: func() any { return &flip{P: 0.5} }},
-		stages.Operator{Block: stages.Train, Type: "step", Summary: "Steps.", New: func() any { return &step{Device: "auto", Rate: 0.1} }},
-	)
-	return r
-}
-
-type folder struct {
-	Path    stages.Path   `hcl:"path" doc:"Folder."`
-	Extra   []stages.Path `hcl:"extra,optional" doc:"More folders."`
-	Shuffle bool          `hcl:"shuffle,optional" doc:"Shuffle."`
-	Buffer  stages.Bytes  `hcl:"buffer,optional" min:"1KiB" max:"1GiB" doc:"Buffer."`
-}
-
-func (f *folder) Output() stages.Type { return stages.Type{Kind: stages.Encoded} }
-func (f *folder) Shuffled() bool      { return f.Shuffle }
-func (f *folder) Open(context.Context, uint64) (stages.Source, error) {
-	return nil, errors.New("not in tests")
-}
-func (f *folder) Validate() []stages.Problem {
-	if filepath.Base(string(f.Path)) == "missing" {
-		return []stages.Problem{{Attribute: "path", Summary: "Folder not found", Detail: "There is no folder missing."}}
+// TestFaultyStage checks that an experiment with a mistake in one stage's attributes still gives all that is known.
+func TestFaultyStage(t *testing.T) {
+	folder := write(t, map[string]string{"x.hcl": minimal("", "prepare \"scale\" \"s\" { size = 0 }\n  prepare \"decode\" \"d\" {}")})
+	c, diags := config.Load(config.Options{Path: folder, Registry: registry()})
+	if len(diags) != 1 || len(c.Experiments) != 1 {
+		t.Fatalf("%v, %d experiments", diags, len(c.Experiments))
 	}
-	return nil
+	var got []string
+	for _, s := range c.Experiments[0].Stages {
+		got = append(got, fmt.Sprintf("%s %v", s.Address, s.Spec != nil))
+	}
+	want := []string{"load.items true", "prepare.s false", "prepare.d true", "batch true", "train.step true"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
 }
 
-type decode struct{}
+func TestRange(t *testing.T) {
+	folder := write(t, map[string]string{"x.hcl": minimal("", "checkpoint \"raw\" { mode = \"off\" }\n  pool \"p\" {\n    prepare \"scale\" \"s\" { size = 3 }\n  }")})
+	file := filepath.Join(folder, "x.hcl")
+	c := load(t, config.Options{Path: file})
+	for _, p := range []struct{ experiment, address, attribute, want string }{
+		{"x", "prepare.s", "size", "6:34-35"},
+		{"x", "prepare.s", "", "6:5-24"},
+		{"x", "prepare.s", "mean", "6:5-24"}, // not written
+		{"x", "checkpoint.raw", "mode", "4:29-34"},
+		{"x", "pool.p", "workers", "5:3-11"},
+		{"x", "batch", "size", "8:18-19"},
+		{"x", "", "seed", "2:1-15"},
+		{"x", "bisect", "rounds", "2:1-15"},
+		{"x", "prepare.none", "size", "2:1-15"},
+		{"y", "prepare.s", "size", "none"},
+	} {
+		got := "none"
+		if r := c.Range(p.experiment, p.address, p.attribute); r != nil {
+			got = fmt.Sprintf("%d:%d-%d", r.Start.Line, r.Start.Column, r.End.Column)
+		}
+		if got != p.want {
+			t.Errorf("Range(%q, %q, %q) = %s, want %s", p.experiment, p.address, p.attribute, got, p.want)
+		}
+	}
 
-type scale struct {
-	Size  int       `hcl:"size" min:"1" max:"4096" doc:"Edge."`
-	Mean  []float64 `hcl:"mean,optional" min:"0" max:"1" doc:"Mean."`
-	Names []string  `hcl:"names,optional" enum:"r,g,b" doc:"Channels."`
-	Seed  uint64    `hcl:"seed,optional" doc:"Seed."`
+	var got strings.Builder
+	d := c.Diagnostic("x", "prepare.s", "size", "Stage failed", "It did.", hcl.DiagError)
+	if err := diag.Text(&got, hcl.Diagnostics{d}, c.Files, 80, false); err != nil {
+		t.Fatal(err)
+	}
+	want := `Error: Stage failed
+
+  FILE:6:34 (prepare.s)
+  6 |     prepare "scale" "s" { size = 3 }
+    |                                  ^
+
+It did.
+`
+	if diff := cmp.Diff(want, strings.ReplaceAll(got.String(), file, "FILE")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
 }
 
-type wait struct {
-	Time   time.Duration `hcl:"time" max:"1h" doc:"Time."`
-	Jitter stages.Jitter `hcl:"jitter,optional" doc:"Jitter."`
-	Mode   string        `hcl:"mode,optional" enum:"sleep,spin" doc:"How."`
+func TestFormat(t *testing.T) {
+	for _, c := range []struct{ in, want, mistake string }{
+		{"a=1\nbb =  2 # two\n", "a  = 1\nbb = 2 # two\n", ""},
+		{"batch {\nsize=64\n}\n", "batch {\n  size = 64\n}\n", ""},
+		{"", "", ""},
+		{"a = [\n", "a = [\n", "Missing expression"},
+		{"a = 1e999\n", "a = 1e999\n", "Number out of range"},
+	} {
+		got, diags := config.Format([]byte(c.in), "x.hcl")
+		mistake := ""
+		if len(diags) > 0 {
+			mistake = diags[0].Summary
+		}
+		if string(got) != c.want || mistake != c.mistake {
+			t.Errorf("Format(%q) = %q, %q; want %q, %q", c.in, got, mistake, c.want, c.mistake)
+		}
+	}
 }
 
-type flip struct {
-	P float64 `hcl:"p,optional" min:"0" max:"1" doc:"Probability."`
-}
-
-type step struct {
-	Device string  `hcl:"device,optional" enum:"auto,cuda,cpu" doc:"Device."`
-	Rate   float64 `hcl:"rate,optional" moremin:"0" doc:"Rate."`
-}
-
-func (s *step) Accepts(stages.Type) error { return nil }
-func (s *step) Want() string              { return s.Device }
-func (s *step) NewStep(gpu.Device, gpu.Input) (gpu.Step, error) {
-	return nil, errors.New("not in tests")
+func TestLiteral(t *testing.T) {
+	for _, c := range []struct {
+		value any
+		want  string
+	}{
+		{nil, ""},
+		{"a \"b\" ${c}", `"a \"b\" $${c}"`},
+		{0.1, "0.1"},
+		{1e21, "1000000000000000000000"},
+		{[]int{1, 2}, "[1, 2]"},
+		{[]string(nil), "[]"},
+		{true, "true"},
+	} {
+		if got := config.Literal(c.value); got != c.want {
+			t.Errorf("Literal(%v) = %s, want %s", c.value, got, c.want)
+		}
+	}
 }

@@ -52,7 +52,7 @@ type workerAttributes struct {
 }
 
 type errorAttributes struct {
-	OnError  string `hcl:"on_error,optional" enum:"fail,skip" doc:"What an item does that the stage can't process: \"fail\" ends the run, \"skip\" leaves the item out, counts it and lists it with the reason."`
+	OnError  string `hcl:"on_error,optional" enum:"fail,skip" doc:"What becomes of an item that the stage can't process: \"fail\" ends the run, \"skip\" leaves the item out, counts it and lists it with the reason."`
 	MaxSkips *int   `hcl:"max_skips,optional" min:"0" doc:"Items that may be skipped before the run ends with an error, with on_error = \"skip\". Any number if it isn't set."`
 }
 
