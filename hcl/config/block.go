@@ -178,8 +178,11 @@ func (l *loader) decodeAll(b *block) bool {
 		if why := b.misplaced(a.Name); why != "" {
 			l.failIn(b, a.NameRange, "Misplaced attribute", why)
 		} else if !b.unknown {
-			l.failIn(b, a.NameRange, "Unknown attribute", fmt.Sprintf("%s has no attribute %q.%s", b.header(), a.Name,
-				suggest.Sentence(a.Name, b.names())))
+			hint := suggest.Sentence(a.Name, b.names())
+			if hint == "" && len(b.fields) > 0 {
+				hint = " It has " + strings.Join(b.names(), ", ") + "."
+			}
+			l.failIn(b, a.NameRange, "Unknown attribute", fmt.Sprintf("%s has no attribute %q.%s", b.header(), a.Name, hint))
 		}
 		l.eval(a.Expr, b) // for the mistakes in its value
 	}

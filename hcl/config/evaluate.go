@@ -44,8 +44,8 @@ func (l *loader) get(n *node) cty.Value {
 		for _, r := range l.running[slices.Index(l.running, n):] {
 			names = append(names, r.name)
 		}
-		l.fail(n.subject, "Circular reference", fmt.Sprintf("%s depends on itself: %s. Give one of them a value that doesn't "+
-			"depend on the others.", n.name, strings.Join(append(names, n.name), " → ")))
+		l.fail(n.subject, "Circular reference", fmt.Sprintf("%s depends on itself: %s. Break the circle with a value that "+
+			"depends on none of these.", n.name, strings.Join(append(names, n.name), " → ")))
 		return faulty
 	case fresh:
 		n.state = running

@@ -91,8 +91,7 @@ func (l *loader) declareBlocks(e *experiment, body *hclsyntax.Body, pool *block)
 func (l *loader) newBlock(e *experiment, syntax *hclsyntax.Block, pool *block) *block {
 	b := &block{experiment: e, syntax: syntax, kind: syntax.Type, address: syntax.Type, pool: pool}
 	if want := blockKinds[b.kind].labels; len(syntax.Labels) != want {
-		form := [...]string{"no labels: %s { … }", `one label, its name: %s "name" { … }`, `two labels, its type and its name: %s "type" "name" { … }`}
-		l.fail(syntax.DefRange(), "Wrong labels", fmt.Sprintf("A %s block has "+form[want], b.kind, b.kind))
+		l.wrongLabels(syntax, want)
 		e.disordered, b.malformed = true, true
 		b.unknown = want == 2
 	} else if want > 0 {
@@ -138,7 +137,8 @@ func (l *loader) operator(b *block) any {
 		return op.New()
 	}
 	b.unknown = true
-	detail := fmt.Sprintf("There is no %s %q.%s `pipectl stages` lists the types.", b.kind, b.typ, suggest.Sentence(b.typ, l.Registry.Types(b.kind)))
+	types := l.Registry.Types(b.kind)
+	detail := fmt.Sprintf("There is no %s %q.%s The types are %s.", b.kind, b.typ, suggest.Sentence(b.typ, types), strings.Join(types, ", "))
 	for _, op := range l.Registry.Operators() {
 		if op.Type == b.typ {
 			detail = fmt.Sprintf("%q is a type of %s, not of %s. Write: %[2]s %[1]q %[4]q", b.typ, op.Block, b.kind, b.name)
@@ -211,11 +211,11 @@ func (l *loader) checkOrder(e *experiment) {
 			if !l.partial {
 				role := map[string]string{
 					stages.Load:       "lists the items and reads them",
-					engine.BatchBlock: "collates samples, such as: batch { size = 64 }",
+					engine.BatchBlock: "collates samples: batch { size = 64 }",
 					stages.Train:      "is the training step that eats the batches",
 				}[kind]
 				l.failIn(e.blocks[0], e.blocks[0].syntax.DefRange(), fmt.Sprintf("Missing %s block", kind),
-					fmt.Sprintf("The experiment %q needs a %s block, which %s.", e.name, kind, role))
+					fmt.Sprintf("%s needs a %s block, which %s.", e.blocks[0].header(), kind, role))
 			}
 		}
 	}

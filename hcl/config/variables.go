@@ -67,10 +67,20 @@ func topLevel() []string { return []string{"variable", "locals", "experiment"} }
 // label returns the only label of a block, a name, and reports where it hasn't one.
 func (l *loader) label(b *hclsyntax.Block) (string, bool) {
 	if len(b.Labels) != 1 {
-		l.fail(b.DefRange(), "Wrong labels", fmt.Sprintf("A %s block has one label, its name: %[1]s \"name\" { … }", b.Type))
+		l.wrongLabels(b, 1)
 		return "", false
 	}
 	return b.Labels[0], l.checkName(b.Labels[0], b.LabelRanges[0])
+}
+
+// wrongLabels says which labels a block should have.
+func (l *loader) wrongLabels(b *hclsyntax.Block, want int) {
+	detail := [...]string{
+		"%s blocks have no label: %[1]s { … }",
+		"%s blocks have one label, their name: %[1]s \"name\" { … }",
+		"%s blocks have two labels, their type and their name: %[1]s \"type\" \"name\" { … }",
+	}[want]
+	l.fail(b.DefRange(), "Wrong labels", fmt.Sprintf(detail, b.Type))
 }
 
 func (l *loader) checkName(name string, r hcl.Range) bool {
@@ -330,7 +340,7 @@ func (l *loader) validate(v *variable, b *hclsyntax.Block) {
 // declareLocals adds the values of a locals block.
 func (l *loader) declareLocals(b *hclsyntax.Block) {
 	if len(b.Labels) > 0 {
-		l.fail(b.DefRange(), "Wrong labels", "A locals block has no label: locals { … }")
+		l.wrongLabels(b, 0)
 	}
 	for _, inner := range b.Body.Blocks {
 		l.fail(inner.DefRange(), "Unknown block", "A locals block holds no blocks. Write its values as name = value.")
