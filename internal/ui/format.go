@@ -136,9 +136,7 @@ func Ago(t, now time.Time) string {
 		return fmt.Sprintf("%d min ago", d/time.Minute)
 	case d < day:
 		return fmt.Sprintf("%d h ago", d/time.Hour)
-	case d < 2*day:
-		return "1 day ago"
 	default:
-		return fmt.Sprintf("%d days ago", d/day)
+		return fmt.Sprintf("%d d ago", d/day)
 	}
 }

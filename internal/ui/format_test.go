@@ -60,7 +60,7 @@ func TestAgo(t *testing.T) {
 	now := time.Date(2026, 3, 31, 12, 0, 0, 0, time.UTC)
 	check(t, "Ago", func(d time.Duration) string { return Ago(now.Add(-d), now) }, map[time.Duration]string{
 		0: "just now", 59 * time.Second: "just now", -30 * time.Second: "just now", -time.Hour: "2026-03-31", time.Minute: "1 min ago",
-		59 * time.Minute: "59 min ago", time.Hour: "1 h ago", 24 * time.Hour: "1 day ago", 47 * time.Hour: "1 day ago",
-		48 * time.Hour: "2 days ago", 29 * 24 * time.Hour: "29 days ago", 30 * 24 * time.Hour: "2026-03-01",
+		59 * time.Minute: "59 min ago", time.Hour: "1 h ago", 24 * time.Hour: "1 d ago", 47 * time.Hour: "1 d ago",
+		48 * time.Hour: "2 d ago", 29 * 24 * time.Hour: "29 d ago", 30 * 24 * time.Hour: "2026-03-01",
 	})
 }

@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pipectl/pipectl/results"
+)
+
+func newShowCommand(s *state) *cobra.Command {
+	var experiment string
+	var settings bool
+	cmd := &cobra.Command{
+		Use:   "show [RUN]",
+		Short: "Show a stored run, the latest by default",
+		Long: `Show a stored run, the latest by default: its report, what it ran on and what it skipped.
+
+RUN is an id, the start of one, a tag, "latest", or "latest~N" for the Nth before it.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			runs, err := s.loadRuns(cmd.Context(), experiment, append(args, "latest")[0])
+			if err != nil {
+				return err
+			}
+			if s.json {
+				return s.writeJSON(newRunView(runs[0]))
+			}
+			writeRun(s.stdout, s.outTerm, runs[0], settings, time.Now())
+			return nil
+		},
+	}
+	cmd.Flags().StringVarP(&experiment, "experiment", "e", "", "count \"latest\" among the runs of one experiment")
+	cmd.Flags().BoolVar(&settings, "settings", false, "show the effective value of every attribute too")
+	s.databaseFlag(cmd)
+	s.jsonFlag(cmd, "write one JSON object")
+	return cmd
+}
+
+// loadRuns returns the stored runs that refs stand for. Where a ref counts from the latest run, it counts the runs of
+// one experiment, or of all where experiment is "".
+func (s *state) loadRuns(ctx context.Context, experiment string, refs ...string) ([]*results.Stored, error) {
+	store, err := s.openStore(ctx)
+	if errors.Is(err, results.ErrNoDatabase) {
+		return nil, fmt.Errorf("%w; `pipectl run` stores runs, and --db names another database", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer store.Close()
+	var runs []*results.Stored
+	for _, ref := range refs {
+		id, err := store.Resolve(ctx, ref, experiment)
+		if err != nil {
+			return nil, err
+		}
+		run, err := store.Load(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		runs = append(runs, run)
+	}
+	return runs, nil
+}
