@@ -236,6 +236,11 @@ func (b *block) resolvePaths() {
 	}
 }
 
+func (b *block) isPath(attribute string) bool {
+	f := b.byName[attribute]
+	return f != nil && (f.dst.Type() == reflect.TypeFor[stages.Path]() || f.dst.Type() == reflect.TypeFor[[]stages.Path]())
+}
+
 // settings returns the effective values of the block's attributes.
 func (b *block) settings() []engine.Setting {
 	var all []engine.Setting

@@ -13,11 +13,12 @@ import (
 	"github.com/pipectl/pipectl/hcl/diag"
 )
 
-// TestFaultyStage checks that an experiment with a mistake in one stage's attributes still gives all that is known.
+// TestFaultyStage checks that an experiment with a mistake in one stage's attributes still gives all that is known: a
+// missing folder doesn't keep the elements' types from being followed, a bad size does.
 func TestFaultyStage(t *testing.T) {
-	folder := write(t, map[string]string{"x.hcl": minimal("", "prepare \"scale\" \"s\" { size = 0 }\n  prepare \"decode\" \"d\" {}")})
+	folder := write(t, map[string]string{"x.hcl": strings.Replace(minimal("", "prepare \"scale\" \"s\" { size = 0 }\n  prepare \"decode\" \"d\" {}"), `"items" }`, `"missing" }`, 1)})
 	c, diags := config.Load(config.Options{Path: folder, Registry: registry()})
-	if len(diags) != 1 || len(c.Experiments) != 1 {
+	if len(diags) != 2 || len(c.Experiments) != 1 {
 		t.Fatalf("%v, %d experiments", diags, len(c.Experiments))
 	}
 	var got []string

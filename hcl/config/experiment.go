@@ -255,8 +255,9 @@ func (l *loader) decodeBlock(b *block) {
 		return
 	}
 	for _, p := range v.Validate() {
-		b.decoded = b.decoded && p.Warning
 		l.problem(b, p)
+		// A folder that isn't there changes nothing in what the stage makes, so the stages after it can still be checked.
+		b.decoded = b.decoded && (p.Warning || b.isPath(p.Attribute))
 	}
 }
 
