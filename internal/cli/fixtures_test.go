@@ -40,7 +40,7 @@ func golden(t *testing.T, name string, got []byte) {
 	if err != nil {
 		t.Fatalf("%v; -update writes it", err)
 	}
-	if d := cmp.Diff(string(want), string(got)); d != "" {
+	if d := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(string(got), "\n")); d != "" {
 		t.Errorf("%s (-want +got):\n%s", path, d)
 	}
 }

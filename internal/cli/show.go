@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pipectl/pipectl/internal/ui"
 	"github.com/pipectl/pipectl/results"
 )
 
@@ -20,7 +21,8 @@ func newShowCommand(s *state) *cobra.Command {
 		Long: `Show a stored run, the latest by default: its report, what it ran on and what it skipped.
 
 RUN is an id, the start of one, a tag, "latest", or "latest~N" for the Nth before it.`,
-		Args: cobra.MaximumNArgs(1),
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: s.completeRuns(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			runs, err := s.loadRuns(cmd.Context(), experiment, append(args, "latest")[0])
 			if err != nil {
@@ -38,6 +40,32 @@ RUN is an id, the start of one, a tag, "latest", or "latest~N" for the Nth befor
 	s.databaseFlag(cmd)
 	s.jsonFlag(cmd, "write one JSON object")
 	return cmd
+}
+
+// completeRuns completes at most n arguments that stand for runs with ids, which it describes, and tags.
+func (s *state) completeRuns(n int) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) >= n {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		store, err := s.openStore(cmd.Context())
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		defer store.Close()
+		runs, err := store.List(cmd.Context(), results.Filter{}, 0)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		list := []cobra.Completion{"latest"}
+		for i := range runs {
+			about := runs[i].Experiment + ", " + ui.Ago(runs[i].Started, time.Now())
+			for _, name := range append([]string{runs[i].ID}, runs[i].Tags...) {
+				list = append(list, cobra.CompletionWithDesc(name, about))
+			}
+		}
+		return list, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+	}
 }
 
 // loadRuns returns the stored runs that refs stand for. Where a ref counts from the latest run, it counts the runs of

@@ -207,6 +207,8 @@ func costText(r *bisect.Report, s bisect.StageResult) string {
 // gainText words how many times as fast the pipeline runs with a stage made free.
 func gainText(r *bisect.Report, s bisect.StageResult) string {
 	switch {
+	case s.Address == r.Bottleneck && r.SpeedupIfFixed != nil: // as the verdict has it, which is taken round by round
+		return ui.Times(r.SpeedupIfFixed.Median)
 	case s.GainMS == nil || r.Baseline == nil:
 		return ui.Unknown
 	case s.GainMS.Low <= 0 && s.GainMS.High >= 0:
