@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pipectl/pipectl/engine"
@@ -53,8 +54,8 @@ var goldenTerminals = map[string]ui.Terminal{
 	"120.color": {Width: 120, Interactive: true, Color: true},
 }
 
-// goldenViews compares what show writes on each terminal with golden files, and checks that no line of a table or a
-// paragraph is wider than the terminal.
+// goldenViews compares what show writes on each terminal with golden files, and checks that colour changes nothing else,
+// that no line is wider than 80 columns where the terminal isn't, and that no terminal is too narrow.
 func goldenViews(t *testing.T, name string, show func(out *bytes.Buffer, term ui.Terminal)) {
 	t.Helper()
 	for suffix, term := range goldenTerminals {
@@ -62,9 +63,18 @@ func goldenViews(t *testing.T, name string, show func(out *bytes.Buffer, term ui
 		show(&out, term)
 		golden(t, name+"."+suffix+".golden", out.Bytes())
 	}
-	var narrow bytes.Buffer
-	show(&narrow, ui.Terminal{Width: 80})
-	for line := range strings.Lines(narrow.String()) {
+	on := func(term ui.Terminal) string {
+		var out bytes.Buffer
+		show(&out, term)
+		return out.String()
+	}
+	for width := range 100 {
+		plain, color := on(ui.Terminal{Width: width}), on(ui.Terminal{Width: width, Color: true})
+		if d := cmp.Diff(plain, ansi.Strip(color)); d != "" {
+			t.Errorf("%s: with colour, %d columns wide (-without +with):\n%s", name, width, d)
+		}
+	}
+	for line := range strings.Lines(on(ui.Terminal{Width: 80})) {
 		if w := lipgloss.Width(strings.TrimSuffix(line, "\n")); w > 80 {
 			t.Errorf("%s: a line is %d columns wide: %s", name, w, line)
 		}
