@@ -193,6 +193,7 @@ func inputBoundReport() *bisect.Report {
 	r.Stages[0].CostMS = &bisect.Estimate{Median: 15, Low: -9, High: 33}
 	r.Stages[1].CostMS = &bisect.Estimate{Median: 817, Low: 790, High: 840}
 	r.Stages[1].GainMS = &bisect.Estimate{Median: 829.6, Low: 801, High: 850}
+	r.Stages[2].GainMS = &bisect.Estimate{Median: 31, Low: math.Inf(-1), High: math.Inf(1)} // from too few rounds
 	r.Stages[7].CostMS = &bisect.Estimate{Median: 286, Low: 284, High: 289}
 	return r
 }

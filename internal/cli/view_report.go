@@ -198,7 +198,7 @@ func costText(r *bisect.Report, s bisect.StageResult) string {
 	switch {
 	case s.CostMS == nil || r.Baseline == nil:
 		return ui.Unknown
-	case s.CostMS.Low <= 0 && s.CostMS.High >= 0:
+	case nothing(s.CostMS):
 		return "~"
 	}
 	return ui.Percent(s.CostMS.Median / 1e3 * r.Baseline.Median)
@@ -211,7 +211,7 @@ func gainText(r *bisect.Report, s bisect.StageResult) string {
 		return ui.Times(r.SpeedupIfFixed.Median)
 	case s.GainMS == nil || r.Baseline == nil:
 		return ui.Unknown
-	case s.GainMS.Low <= 0 && s.GainMS.High >= 0:
+	case nothing(s.GainMS):
 		return "~"
 	}
 	base := 1e3 / r.Baseline.Median
@@ -220,6 +220,9 @@ func gainText(r *bisect.Report, s bisect.StageResult) string {
 
 // bounded reports whether an interval has both ends.
 func bounded(e *bisect.Estimate) bool { return !math.IsInf(e.Low, 0) && !math.IsInf(e.High, 0) }
+
+// nothing reports whether a difference was measured well enough to say that it may as well be none.
+func nothing(e *bisect.Estimate) bool { return bounded(e) && e.Low <= 0 && e.High >= 0 }
 
 func plusMinus(e *bisect.Estimate) string {
 	if e == nil {
