@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -21,17 +22,21 @@ func findProbe(plan *engine.Plan, name string) (engine.Probe, error) {
 	list := plan.Experiment.Stages
 	train := len(list) - 1
 	known := []string{baselineProbe, ceilingProbe}
-	at := 0
-	for k := train; k > 0; k-- {
+	address, checkpoint := 0, 0
+	for k := 1; k <= train; k++ {
 		s := list[k-1]
 		known = append(known, s.Address)
+		if s.Address == name {
+			address = k
+		}
 		if s.Checkpoint != nil {
 			known = append(known, s.Checkpoint.Name)
-		}
-		if s.Address == name || at == 0 && s.Checkpoint != nil && s.Checkpoint.Name == name {
-			at = k
+			if s.Checkpoint.Name == name {
+				checkpoint = k
+			}
 		}
 	}
+	at := cmp.Or(address, checkpoint)
 	switch {
 	case name == baselineProbe:
 		return engine.Probe{}, nil

@@ -25,7 +25,7 @@ func Run(ctx context.Context, args []string, world State) int {
 	cmd, err := root.ExecuteContextC(ctx)
 	switch {
 	case err != nil && !*started:
-		err = &usageError{err: err}
+		err = usagef("%s", strings.TrimSpace(err.Error())) // cobra ends some with empty lines
 	case err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		err = errInterrupted
 	case err == nil && s.stdout.err != nil:
@@ -47,7 +47,6 @@ func newRootCommand(s *state) (root *cobra.Command, started *bool) {
 	root = &cobra.Command{
 		Use:           "pipectl",
 		Short:         "Find the stage of a training input pipeline that starves the GPU",
-		Args:          cobra.NoArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, args []string) error {

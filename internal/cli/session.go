@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -236,10 +237,9 @@ func (r *session) compareCommand() string {
 		if err != nil {
 			return ""
 		}
-		for _, other := range runs {
-			if other.ID < r.stored.ID() {
-				return strings.TrimSpace(fmt.Sprintf("pipectl compare %s %s %s", other.ID, r.stored.ID(), r.databaseArgument()))
-			}
+		id := r.stored.ID()
+		if i := slices.IndexFunc(runs, func(run results.Summary) bool { return run.ID == id }); 0 <= i && i+1 < len(runs) {
+			return strings.TrimSpace(fmt.Sprintf("pipectl compare %s %s %s", runs[i+1].ID, id, r.databaseArgument()))
 		}
 	}
 	return ""

@@ -103,7 +103,7 @@ func newOperatorView(op stages.Operator) operatorView {
 
 // listOperators writes the types by block, in the order in which the data flows.
 func (s *state) listOperators(operators []stages.Operator) {
-	t := ui.Table{Columns: []ui.Column{{Head: "block"}, {Head: "type"}, {Min: 20}}}
+	t := ui.Table{Columns: []ui.Column{{Head: "block"}, {Head: "type"}, {}}}
 	for _, block := range []string{stages.Load, stages.Prepare, stages.Augment, stages.Train} {
 		for _, op := range operators {
 			if op.Block == block {

@@ -118,8 +118,8 @@ func (s *state) showPlan(v *planView, further bool) {
 	fmt.Fprintf(s.stdout, "%s%s: %s of %s an epoch\n\n", count(v.Items, "item"), classes,
 		count(v.StepsPerEpoch, "step"), count(v.BatchSize, "sample"))
 
-	t := ui.Table{Columns: []ui.Column{{Head: "segment"}, {Head: "stage", Min: 12}, {Head: "workers", Right: true}, {Head: "queue"},
-		{Head: "gives", Min: 10}, {Head: "probe point"}}}
+	t := ui.Table{Columns: []ui.Column{{Head: "segment"}, {Head: "stage"}, {Head: "workers", Right: true}, {Head: "queue"},
+		{Head: "gives"}, {Head: "probe point"}}}
 	row, batches := 0, false
 	for i, g := range v.Segments {
 		for j, address := range g.Stages {
