@@ -36,7 +36,7 @@ check: deps ## check format, vet, staticcheck and generated files
 	$(GO) tool staticcheck -tags '$(subst $() $(),$(comma),$(strip $(JPEG) $(TAGS)))' $(PACKAGES)
 	$(GO) run ./internal/docgen -check
 	$(GO) mod tidy -diff
-	$(GO) run ./cmd/pipectl fmt -check examples
+	$(GO) run ./cmd/pipectl fmt --check examples
 
 fmt: ## format the Go files and the examples
 	gofmt -w $$(git ls-files '*.go')
@@ -46,7 +46,7 @@ docs: ## write docs/language.md and docs/stages.md anew from the specs
 	$(GO) run ./internal/docgen
 
 golden: ## write the tests' expected outputs anew: read the diff before you commit it
-	$(TEST) ./hcl/... ./internal/cli/... ./results/... -update
+	$(TEST) ./hcl/config ./internal/cli -update
 
 bench: deps ## run all benchmarks
 	$(TEST) -run '^$$' -bench . -benchtime 0.5s $(PACKAGES)

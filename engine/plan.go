@@ -95,30 +95,30 @@ func Compile(e *Experiment, items, classes int, memory int64) (*Plan, []Problem)
 func segments(e *Experiment, batch int) []Segment {
 	var segs []Segment
 	for i, s := range e.Stages {
-		last := len(segs) - 1
-		switch {
-		case i == 0:
-		case s.Pool != "" && s.Pool == e.Stages[i-1].Pool,
-			s.Block == BatchBlock && s.Workers == Auto && s.Pool == "",
-			i < batch && s.Pool == "" && e.Stages[i-1].Pool == "" && s.Workers == Auto && e.Stages[i-1].Workers == Auto:
-			segs[last].Last = i
-			if s.Prefetch > 0 || i == batch {
-				segs[last].Prefetch = s.Prefetch
+		if i > 0 && joins(s, e.Stages[i-1], i == batch) {
+			g := &segs[len(segs)-1]
+			g.Last = i
+			if s.Pool == "" {
+				g.Prefetch = s.Prefetch
 			}
 			continue
 		}
-		segs = append(segs, Segment{First: i, Last: i, Workers: max(s.Workers, 1), Prefetch: s.Prefetch, Pool: s.Pool})
-		if s.Workers == Auto && i < batch {
-			segs[len(segs)-1].Workers = runtime.GOMAXPROCS(0)
+		g := Segment{First: i, Last: i, Workers: s.Workers, Prefetch: s.Prefetch, Pool: s.Pool}
+		for _, p := range e.Pools {
+			if p.Name == s.Pool {
+				g.Workers, g.Prefetch = p.Workers, p.Prefetch
+			}
 		}
+		switch {
+		case i > batch:
+			g.Workers = 1
+		case g.Workers == Auto:
+			g.Workers = runtime.GOMAXPROCS(0)
+		}
+		segs = append(segs, g)
 	}
 	for i := range segs {
 		g := &segs[i]
-		for _, p := range e.Pools {
-			if p.Name == g.Pool {
-				g.Workers, g.Prefetch = max(p.Workers, 1), p.Prefetch
-			}
-		}
 		switch {
 		case g.Last == len(e.Stages)-1:
 			g.Prefetch = 0
@@ -132,6 +132,19 @@ func segments(e *Experiment, batch int) []Segment {
 		}
 	}
 	return segs
+}
+
+// joins reports whether the workers of the stage before also execute s.
+func joins(s, before Stage, batch bool) bool {
+	switch {
+	case s.Pool != "" || before.Pool != "":
+		return s.Pool == before.Pool || batch && s.Pool == "" && s.Workers == Auto
+	case batch:
+		return s.Workers == Auto
+	case s.Block == TransferBlock || s.Block == stages.Train:
+		return false
+	}
+	return s.Workers == Auto && before.Workers == Auto
 }
 
 // size returns the bytes of an element at boundary k, assuming a size where it isn't known.

@@ -43,6 +43,10 @@ func TestSegments(t *testing.T) {
 			}
 			e.Pools = []Pool{{Name: "p", Workers: 4}}
 		}, "0-4×4/2 5-5×1/1 6-6×1/0"},
+		{"a pool with auto, and the batch's own prefetch", func(e *Experiment) {
+			e.Stages[2].Pool, e.Stages[3].Pool, e.Stages[4].Prefetch = "p", "p", 5
+			e.Pools = []Pool{{Name: "p", Workers: Auto, Prefetch: 3}}
+		}, fmt.Sprintf("0-0×1/16 1-1×1/16 2-4×%d/5 5-5×1/1 6-6×1/0", auto)},
 		{"two pools", func(e *Experiment) {
 			e.Stages[0].Pool, e.Stages[1].Pool, e.Stages[2].Pool, e.Stages[3].Pool = "p", "p", "q", "q"
 			e.Pools = []Pool{{Name: "p", Workers: 2}, {Name: "q", Workers: 3}}
