@@ -27,7 +27,8 @@ func (s *session) adviseOn(named int) {
 	used, known := s.cpu(load)
 	switch busy := s.utilisation(load, named); {
 	case named == s.train():
-		s.advise(NothingToGain, named, "The step itself is the slowest: making everything before it free would gain less than min_effect = %g. Stop here, or make the step faster.", s.cfg.MinEffect)
+		s.advise(NothingToGain, named, "The step itself is the slowest: it waits for data for %.1f %% of the time. Nothing before it is worth a change: make the step faster, or stop here.",
+			100*s.starvation().Median)
 	case st.Block == engine.TransferBlock:
 		if spec, ok := st.Spec.(*engine.TransferSpec); ok && !spec.Pinned {
 			s.advise(Pinned, named, "Set pinned = true: a copy from pinned memory needs no detour through a staging buffer.")

@@ -53,7 +53,7 @@ func (s *session) fill() {
 	}
 	for _, x := range s.series {
 		if n := len(x.intervals); n > 0 && !stats.Summarize(x.times(), s.cfg.Confidence).Bounded() {
-			s.note(FewRounds, "%d rounds, as of %s, are too few for an interval at confidence %g: at 0.95 it takes %d.", n, x.probe, s.cfg.Confidence, honest)
+			s.note(FewRounds, "Too few rounds for an interval at confidence %g: %d of %s, for one.", s.cfg.Confidence, n, x.probe)
 			break
 		}
 	}

@@ -8,9 +8,10 @@ import (
 )
 
 const (
-	// interference bounds what is put down to the step's competing with the stages for the machine, as a share of the
-	// baseline's time: where a step that never waits gains more than this without them, the search goes on.
-	interference = 0.25
+	// interference is the share of the baseline's time up to which the gain of a step that never waits is put down to its
+	// competing with the stages for the machine. Where it gains more without them, they take what it needs, which is to be
+	// searched for like any other bottleneck.
+	interference = 0.2
 	// resolution is the share of min_effect that the suspect must be ahead of a rival at the least: probes differ a
 	// little in what they cost by themselves, and no number of rounds averages that out.
 	resolution = 0.2
@@ -48,6 +49,17 @@ func below(a, b []float64, alpha float64) bool {
 	return len(a) > 0 && len(b) > 0 && stats.Compare(a, b, alpha).Significant && median(a) < median(b)
 }
 
+// ahead reports whether the steps of a are significantly shorter than those of b in the rounds that they share: as two
+// samples, or, once there are rounds enough for that to show, by the differences within each round, which is the sharper
+// test where the machine is slower in some rounds than in others.
+func ahead(a, b *series, alpha float64) bool {
+	ta, tb := common(a, b)
+	if d := stats.Summarize(differences(b, a), 1-alpha/2); d.Bounded() {
+		return d.Low > 0 || below(ta, tb, alpha/2)
+	}
+	return below(ta, tb, alpha)
+}
+
 // suspect returns the isolated unit with the largest gain, or nil where none gains min_effect.
 func (s *session) suspect() *series {
 	var best *series
@@ -59,24 +71,28 @@ func (s *session) suspect() *series {
 	return best
 }
 
-// candidates returns the stages that may be worth most.
-func (s *session) candidates(suspect *series) []string {
+// contenders returns the stages that may be worth as much as the suspect, or more.
+func (s *session) contenders(suspect *series) []string {
 	in := make([]bool, s.train())
-	for _, x := range append(s.unsettled(suspect), suspect) {
-		for i := x.probe.From; i < x.probe.To; i++ {
-			in[i] = true
+	mark := func(from, to int) {
+		for i := from; i < to; i++ {
+			in[i] = i < suspect.probe.From || i >= suspect.probe.To
 		}
 	}
+	for _, x := range s.unsettled(suspect) {
+		mark(x.probe.From, x.probe.To)
+	}
 	for _, r := range s.stretches(suspect) {
-		for i := s.bounds[r.from]; i < s.bounds[r.to]; i++ {
-			in[i] = true
-		}
+		mark(s.bounds[r.from], s.bounds[r.to])
 	}
 	var list []string
 	for i, ok := range in {
 		if ok {
 			list = append(list, s.address(i))
 		}
+	}
+	if len(list) == 0 {
+		return []string{"min_effect"}
 	}
 	return list
 }
@@ -140,8 +156,7 @@ func (s *session) unsettled(suspect *series) []*series {
 	alpha := (1 - s.cfg.Confidence) / float64(looks*len(rivals))
 	var list []*series
 	for _, x := range rivals {
-		ts, tx := common(suspect, x)
-		if !s.trusted(x) || !below(ts, tx, alpha) || median(differences(x, suspect)) < resolution*s.least() {
+		if !s.trusted(x) || !ahead(suspect, x, alpha) || median(differences(x, suspect)) < resolution*s.least() {
 			list = append(list, x)
 		}
 	}

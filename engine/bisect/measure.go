@@ -91,33 +91,32 @@ func (s *session) at(p engine.Probe) *series {
 	return x
 }
 
-// topUp measures in alternation those of list that share fewer than n rounds with anchor, together with anchor and the
-// baseline, until all share n.
+// topUp measures in alternation, A B C A B C, those of list that share fewer than n rounds with anchor, and anchor and the
+// baseline with them, until all share n.
 func (s *session) topUp(ctx context.Context, n int, anchor *series, list ...*series) error {
-	for {
-		behind := slices.DeleteFunc(slices.Clone(list), func(x *series) bool { return x.dropped || shared(anchor, x) >= n })
-		if len(behind) == 0 && shared(anchor, anchor) >= n {
+	for !anchor.dropped {
+		turn := []*series{s.baseline()}
+		if anchor != s.baseline() {
+			turn = append(turn, anchor)
+		}
+		behind := len(anchor.rounds) < n
+		for _, x := range list {
+			if !x.dropped && shared(anchor, x) < n && !slices.Contains(turn, x) {
+				turn, behind = append(turn, x), true
+			}
+		}
+		if !behind {
 			return nil
 		}
-		if err := s.measure(ctx, append([]*series{anchor}, behind...)...); err != nil {
-			return err
-		}
-	}
-}
-
-// measure adds one round: an interval of the baseline and one of each series of list, A B C.
-func (s *session) measure(ctx context.Context, list ...*series) error {
-	s.round++
-	for _, x := range append([]*series{s.baseline()}, list...) {
-		if n := len(x.rounds); n > 0 && x.rounds[n-1] == s.round {
-			continue // is in the list twice
-		}
-		err := s.interval(ctx, x)
-		var limit *engine.LimitError
-		if errors.As(err, &limit) && 0 < x.probe.To && x.probe.To < s.train() {
-			s.drop(x, limit)
-		} else if err != nil {
-			return err
+		s.round++
+		for _, x := range turn {
+			err := s.interval(ctx, x)
+			var limit *engine.LimitError
+			if errors.As(err, &limit) && 0 < x.probe.To && x.probe.To < s.train() {
+				s.drop(x, limit)
+			} else if err != nil {
+				return err
+			}
 		}
 	}
 	return nil

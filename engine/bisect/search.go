@@ -111,7 +111,7 @@ func (s *session) run(ctx context.Context) error {
 	}
 	switch {
 	case errors.Is(err, errBudget):
-		s.note(BudgetUsed, "The budget of %v was used up.", s.cfg.Budget)
+		s.note(BudgetUsed, "The budget of %v was used up before all was measured.", s.cfg.Budget)
 	case err != nil:
 		return err
 	}
@@ -128,9 +128,10 @@ func (s *session) run(ctx context.Context) error {
 	return s.complete(ctx)
 }
 
-// screen compares the baseline with the ceiling and tells whether anything before the step is worth a search: whether
-// the ceiling is faster than the baseline by min_effect. It is undecided where the difference lies so near to
-// min_effect that no number of rounds settles it.
+// screen tells whether anything before the step is worth a search: whether the step waits for data, and is faster by
+// min_effect without the stages. A step that never waits and gets only a little faster without them competed with them
+// for the machine; nothing starves it. It is undecided where the gain lies so near to min_effect that no number of
+// rounds settles it.
 func (s *session) screen(ctx context.Context) (Verdict, error) {
 	base, ceiling := s.baseline(), s.ceiling()
 	alpha := (1 - s.cfg.Confidence) / looks
@@ -138,28 +139,23 @@ func (s *session) screen(ctx context.Context) (Verdict, error) {
 		if err := s.topUp(ctx, s.enough(look), base, ceiling); err != nil {
 			return Undecided, err
 		}
-		least := base.times()
-		for i := range least {
-			least[i] *= 1 - s.cfg.MinEffect
-		}
+		least := scaled(base.times(), 1-s.cfg.MinEffect)
+		faster := below(ceiling.times(), least, alpha)
 		switch {
-		case below(ceiling.times(), least, alpha):
-			if s.neverWaits() && s.gain(ceiling) < interference*s.baseTime() {
-				s.note(Interference, "The step hardly waits for data, yet it runs %.0f %% faster when nothing else does: it and the stages compete for the machine.",
-					100*(s.baseTime()/(s.baseTime()-s.gain(ceiling))-1))
-				return StepBound, nil
+		case s.neverWaits() && s.gain(ceiling) < interference*s.baseTime():
+			if faster {
+				s.note(Interference, "The step hardly waits for data, yet it takes %.3g ms alone and %.3g ms beside the stages: they compete for the machine.",
+					1e3*median(ceiling.times()), 1e3*s.baseTime())
 			}
+			return StepBound, nil
+		case faster:
 			return InputBound, nil
 		case below(least, ceiling.times(), alpha):
 			return StepBound, nil
 		}
 	}
-	there := below(ceiling.times(), base.times(), alpha)
-	switch starved := s.starvation(); {
-	case there && starved.Low >= s.cfg.MinEffect:
+	if below(ceiling.times(), base.times(), alpha) && s.starvation().Low >= s.cfg.MinEffect {
 		return InputBound, nil
-	case !there && s.neverWaits():
-		return StepBound, nil
 	}
 	s.note(NearMinEffect, "The step alone is faster than the pipeline by about min_effect = %g, and %d rounds can't tell on which side of it.",
 		s.cfg.MinEffect, len(base.intervals))
@@ -221,9 +217,9 @@ func (s *session) press(ctx context.Context, suspect *series) (more bool, err er
 	refine := false
 	for _, x := range s.unsettled(suspect) {
 		last := shared(suspect, x) >= s.enough(looks-1)
-		close := s.gain(x) > (1-refineBelow)*s.gain(suspect)
+		near := s.gain(x) > (1-refineBelow)*s.gain(suspect)
 		switch {
-		case s.width(x.probe) > 1 && (close || last):
+		case s.width(x.probe) > 1 && (near || last):
 			x.coarse, refine = true, true
 		case last:
 			return false, nil // as like as that after so many rounds: a tie
@@ -245,16 +241,18 @@ func (s *session) press(ctx context.Context, suspect *series) (more bool, err er
 func (s *session) conclude() {
 	suspect := s.suspect()
 	if suspect == nil {
-		s.note(NoStageAlone, "The step waits for data, but no stage by itself is shown to be worth min_effect = %g. Where several stages are equally slow, freeing one of them gains nothing.",
-			s.cfg.MinEffect)
-		return
-	}
-	if len(s.next()) > 0 || len(s.unsettled(suspect)) > 0 {
-		s.note(NotSeparated, "The step waits for data, but the measurements can't tell which stage is worth most: %s.",
-			list(s.candidates(suspect)))
+		if len(s.next()) == 0 {
+			s.note(NoStageAlone, "The step waits for data, but no stage by itself is shown to be worth min_effect = %g. Where several stages are equally slow, freeing one of them gains nothing.",
+				s.cfg.MinEffect)
+		}
 		return
 	}
 	names := s.addresses(suspect.probe.From, suspect.probe.To)
+	if len(s.next()) > 0 || len(s.unsettled(suspect)) > 0 {
+		s.note(NotSeparated, "The step waits for data. Making %s free seems to gain most, but not for certain more than %s.",
+			list(names), list(s.contenders(suspect)))
+		return
+	}
 	if len(names) > 1 {
 		s.note(MergedStages, "One of %s holds the pipeline up. No probe point lies between them, so they can't be told apart.", list(names))
 		return

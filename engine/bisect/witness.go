@@ -57,9 +57,9 @@ func (s *session) utilisation(load []float64, stage int) float64 {
 	return sum
 }
 
-// ahead returns by how much the accounting puts stage a before stage b: by how busy their workers are, and within one
+// leads returns by how much the accounting puts stage a before stage b: by how busy their workers are, and within one
 // segment by how much of that is each stage's own.
-func (s *session) ahead(load []float64, a, b int) float64 {
+func (s *session) leads(load []float64, a, b int) float64 {
 	if s.segmentOf(a) == s.segmentOf(b) {
 		return load[a] - load[b]
 	}
@@ -70,7 +70,7 @@ func (s *session) ahead(load []float64, a, b int) float64 {
 func (s *session) busiest(load []float64, end int) int {
 	best := 0
 	for i := 1; i < end; i++ {
-		if s.ahead(load, i, best) > 0 {
+		if s.leads(load, i, best) > 0 {
 			best = i
 		}
 	}
@@ -110,7 +110,7 @@ func (s *session) neverWaits() bool {
 func (s *session) testify(named int) {
 	load := s.load(s.baseline().intervals)
 	witness := s.busiest(load, s.train()+1)
-	if witness < 0 || witness == named || s.ahead(load, witness, named) <= margin {
+	if witness < 0 || witness == named || s.leads(load, witness, named) <= margin {
 		return
 	}
 	share := s.utilisation
@@ -129,7 +129,7 @@ func (s *session) following(isolated *series) int {
 		return -1
 	}
 	for i := range load {
-		if i != top && s.ahead(load, top, i) <= margin {
+		if i != top && s.leads(load, top, i) <= margin {
 			return -1
 		}
 	}

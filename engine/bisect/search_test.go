@@ -1,0 +1,541 @@
+package bisect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/pipectl/pipectl/engine"
+	"github.com/pipectl/pipectl/stages"
+)
+
+// TestKnownAnswers checks everything that a report concludes, on one line, for pipelines whose answer is known: A1 to A4
+// are the SPDL project's published queue experiments.
+func TestKnownAnswers(t *testing.T) {
+	off := func(boundaries ...int) func(*engine.Plan) {
+		return func(p *engine.Plan) {
+			for _, k := range boundaries {
+				p.Points[k] = false
+			}
+		}
+	}
+	transfer := func(pinned bool) func(*engine.Plan) {
+		return func(p *engine.Plan) {
+			st := &p.Experiment.Stages[2]
+			st.Address, st.Block, st.Spec = "transfer", engine.TransferBlock, &engine.TransferSpec{Pinned: pinned}
+		}
+	}
+	for _, tt := range []struct {
+		name string
+		m    sim
+		edit func(*engine.Plan)
+		want string
+	}{
+		{"A1", sim{cost: []float64{10, 25, 40}, step: 30, cores: 8}, nil,
+			"input_bound prepare.s2, 4 probes, next train.step, advice more_workers"},
+		{"A2", sim{cost: []float64{40, 25, 10}, step: 30, cores: 8}, nil,
+			"input_bound load.s0, 4 probes, next train.step, advice more_workers"},
+		{"A3", sim{cost: []float64{10, 25, 40}, workers: []int{1, 1, 2}, step: 30, cores: 8}, nil,
+			"step_bound train.step, 2 probes, advice nothing_to_gain"},
+		{"A4, faster than the step", sim{cost: []float64{25}, step: 30}, nil,
+			"step_bound train.step, 2 probes, advice nothing_to_gain"},
+		{"A4, slower than the step", sim{cost: []float64{35}, step: 30}, nil,
+			"input_bound load.s0, 2 probes, next train.step, advice cheaper_operator"},
+
+		{"the largest drop is elsewhere", sim{cost: []float64{40, 10, 25}, step: 5, cores: 8}, nil,
+			"input_bound load.s0, 4 probes, next prepare.s2, advice more_workers"},
+		{"the last have the cores to themselves", sim{cost: []float64{4, 4, 6, 4, 4}, spin: slices.Repeat([]bool{true}, 5), cores: 2, step: 1}, nil,
+			"input_bound prepare.s2, 10 probes, advice cheaper_operator keep_checkpoint"},
+		{"fused", sim{cost: []float64{1, 8, 2, 1, 3}, workers: []int{2, 2, 2, 2, 2}, fused: []bool{false, true, true, true, true}, step: 2, cores: 8}, nil,
+			"input_bound prepare.s1, 6 probes, next prepare.s4, advice more_workers"},
+		{"augmented above", sim{cost: []float64{1, 2, 9}, step: 2}, func(p *engine.Plan) { p.Experiment.Stages[1].Block = stages.Augment },
+			"input_bound prepare.s2, 4 probes, advice cheaper_operator"},
+		{"transfer", sim{cost: []float64{1, 2, 9}, step: 2}, transfer(false), "input_bound transfer, 4 probes, advice pinned"},
+		{"transfer, pinned", sim{cost: []float64{1, 2, 9}, step: 2}, transfer(true), "input_bound transfer, 4 probes"},
+
+		{"a tie", sim{cost: []float64{1, 40, 2, 40, 1}, step: 5}, nil, "undecided, 5 probes, notes no_stage_alone"},
+		{"a tie of fused stages", sim{cost: []float64{1, 9, 2, 9, 1}, fused: []bool{false, true, true, true, true}, step: 2}, nil,
+			"undecided, 8 probes, notes not_separated"},
+		{"a gain of min_effect", sim{cost: []float64{20}, step: 19, busy: asleep}, nil,
+			"undecided, 2 probes, notes near_min_effect"},
+
+		{"no accounts", sim{cost: []float64{1, 2, 3, 4, 20, 5, 1, 2}, step: 5, busy: asleep}, nil,
+			"input_bound prepare.s4, 7 probes, advice cheaper_operator keep_checkpoint"},
+		{"accounts that lie", sim{cost: []float64{1, 2, 3, 4, 20, 5, 1, 2}, step: 5, cores: 8, busy: pointTo(6)}, nil,
+			"input_bound prepare.s4, 9 probes, next prepare.s6, notes witness_disagrees"},
+		{"accounts that lie about shared workers", sim{cost: []float64{1, 2, 3, 9, 2}, fused: []bool{false, true, true, true, true}, step: 1, cores: 8, busy: pointTo(1)}, nil,
+			"input_bound prepare.s3, 11 probes, next prepare.s1, notes witness_disagrees, advice more_workers"},
+
+		{"points off", sim{cost: []float64{1, 2, 20, 3, 2}, step: 5}, off(1, 4),
+			"input_bound prepare.s2, 6 probes, next train.step, advice cheaper_operator keep_checkpoint"},
+		{"points off beside the bottleneck", sim{cost: []float64{1, 2, 20, 3, 2}, step: 5}, off(3),
+			"undecided, 6 probes, notes merged_stages"},
+		{"all points off", sim{cost: []float64{1, 2, 20}, step: 5}, off(1, 2, 3), "undecided, 2 probes, notes merged_stages"},
+		{"a cache too small", sim{cost: []float64{1, 2, 20, 3, 2}, step: 5, measure: limited(2)}, nil,
+			"undecided, 7 probes, notes cache_limit merged_stages"},
+
+		{"a checkpoint slower than an earlier one", sim{cost: []float64{1, 20, 1, 2, 1}, replay: []float64{0, 0, 0, 9, 0, 0}, step: 5}, nil,
+			"input_bound prepare.s1, 6 probes, next train.step, advice cheaper_operator keep_checkpoint"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			m := tt.m
+			if got := summary(m.search(t, tt.edit), &m); got != tt.want {
+				t.Errorf("\n got %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
+// summary tells what a report concludes.
+func summary(r *Report, m *sim) string {
+	s := string(r.Verdict)
+	if r.Bottleneck != "" {
+		s += " " + r.Bottleneck
+	}
+	s += fmt.Sprintf(", %d probes", len(m.probes))
+	if r.Next != "" {
+		s += ", next " + r.Next
+	}
+	sep := ", notes "
+	for _, n := range r.Notes {
+		s += sep + n.Code
+		sep = " "
+	}
+	sep = ", advice "
+	for _, a := range r.Advice {
+		s += sep + a.Code
+		sep = " "
+	}
+	return s
+}
+
+// asleep is an accounting that sees nothing.
+func asleep(int, time.Duration) time.Duration { return 0 }
+
+// pointTo is an accounting in which one stage is busy all the time and no other is.
+func pointTo(stage int) func(int, time.Duration) time.Duration {
+	return func(i int, d time.Duration) time.Duration {
+		if i != stage {
+			return d / 100
+		}
+		return 200 * time.Millisecond
+	}
+}
+
+// limited makes one boundary's cache too small.
+func limited(k int) func(engine.Probe) error {
+	return func(p engine.Probe) error {
+		if p.To == k {
+			return &engine.LimitError{Address: "prepare.s1", Limit: 1}
+		}
+		return nil
+	}
+}
+
+// TestReport checks a whole report: that of a chain in which the largest drop between two checkpoints (20 ms at the
+// third stage) is not the bottleneck.
+func TestReport(t *testing.T) {
+	m := &sim{cost: []float64{40, 10, 25}, step: 5, cores: 8}
+	got := m.search(t, func(p *engine.Plan) {
+		p.Experiment.Stages[0].Checkpoint = &engine.Checkpoint{Name: "raw"}
+		p.Points[2] = false
+	})
+
+	exactly := func(v float64) *Estimate { return &Estimate{v, v, v} }
+	share := func(v float64) *float64 { return &v }
+	want := &Report{
+		Experiment: "test", Verdict: InputBound, Bottleneck: "load.s0", Confidence: 0.95,
+		Starvation: exactly(0.875), Baseline: exactly(25), Ceiling: exactly(200), SpeedupIfFixed: exactly(1.6),
+		Next: "prepare.s2",
+		Probes: []ProbeResult{
+			{Probe: engine.Probe{}, Rate: *exactly(25)},
+			{Probe: engine.Probe{To: 1}, After: "load.s0", Checkpoint: "raw", Stages: []string{"load.s0"}, Rate: *exactly(40)},
+			{Probe: engine.Probe{To: 3}, After: "prepare.s2", Stages: []string{"load.s0", "prepare.s1", "prepare.s2"}, Rate: *exactly(200)},
+		},
+		Isolated: []ProbeResult{
+			{Probe: engine.Probe{From: 1, To: 3}, After: "prepare.s2", Stages: []string{"prepare.s1", "prepare.s2"}, Rate: *exactly(25)},
+		},
+		Stages: []StageResult{
+			{Address: "load.s0", Workers: 1, StepMS: exactly(40), Busy: share(1), WaitIn: share(0), WaitOut: share(0), CostMS: exactly(15), GainMS: exactly(15)},
+			{Address: "prepare.s1", Workers: 1, StepMS: exactly(10), Busy: share(0.25), WaitIn: share(0.75), WaitOut: share(0)},
+			{Address: "prepare.s2", Workers: 1, StepMS: exactly(25), Busy: share(0.625), WaitIn: share(0.375), WaitOut: share(0)},
+			{Address: "train.step", Workers: 1, StepMS: exactly(5), Busy: share(0.125), WaitIn: share(0.875), WaitOut: share(0), CostMS: exactly(5)},
+		},
+		Advice: []Advice{{Code: MoreWorkers, Address: "load.s0",
+			Text: "Its worker is busy for 100 % of the time while at most 25 % of the 8 cores are: give it more than 1."}},
+	}
+	if d := cmp.Diff(want, got, cmpopts.IgnoreFields(ProbeResult{}, "Rounds"), cmpopts.EquateApprox(1e-6, 0)); d != "" {
+		t.Errorf("report (-want +got):\n%s", d)
+	}
+	for _, p := range slices.Concat(got.Probes, got.Isolated) {
+		if len(p.Rounds) < 6 {
+			t.Errorf("%d rounds of %s, want 6 at least", len(p.Rounds), p.Probe)
+		}
+	}
+}
+
+// TestRandomChains searches 1,000 random chains with one planted bottleneck, without noise: the right name every time, by both
+// strategies, in about log2(n) + 3 probes where stages run side by side. Where they share workers or cores, each may cost
+// almost as much as the planted one, and proving that it doesn't takes a probe.
+func TestRandomChains(t *testing.T) {
+	for _, tt := range []struct {
+		kind         string
+		mean, beyond float64 // probes at most: beyond log2(n) + 3 on average, and beyond n + 3 ever
+	}{
+		{"pools", 0.2, 1}, {"fused", 2.5, 3}, {"shared", 2.5, 4}, {"mixed", 1.5, 6},
+	} {
+		t.Run(tt.kind, func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(1, 2))
+			var over float64
+			searched := 0
+			for range 250 {
+				m := planted(rng, tt.kind)
+				ladder := *m
+				want := m.answers(0.01)
+				r := m.search(t, nil)
+				if !slices.Contains(want, r.Bottleneck) {
+					t.Errorf("got %q, want one of %q: %+v; notes %v", r.Bottleneck, want, m, r.Notes)
+				}
+				l := ladder.search(t, func(p *engine.Plan) { p.Experiment.Bisect.Strategy = Ladder })
+				if l.Bottleneck != r.Bottleneck {
+					t.Errorf("ladder got %q, bisect %q: %+v", l.Bottleneck, r.Bottleneck, m)
+				}
+				if r.Verdict != InputBound {
+					continue
+				}
+				searched++
+				n := float64(len(m.cost))
+				over += float64(len(m.probes)) - math.Log2(n) - 3
+				if len(m.probes) > len(m.cost)+3+int(tt.beyond) {
+					t.Errorf("%d probes: %+v", len(m.probes), m)
+				}
+			}
+			if mean := over / float64(searched); mean > tt.mean {
+				t.Errorf("log2(n) + 3 + %.2f probes on average, want at most %.2f more", mean, tt.mean)
+			}
+		})
+	}
+}
+
+// TestNoise searches random chains on noisy machines: never a wrong name, and the right one in at least 19 of 20 where
+// the noise is what a quiet machine has. Ones that are slow for seconds at a time leave more undecided.
+func TestNoise(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		noise    float64
+		slowdown float64 // of about half the time, for 3 to 10 intervals at once
+		right    float64 // share that must be named
+	}{
+		{"2 %", 0.02, 0, 0.95}, {"5 %", 0.05, 0, 0.95}, {"10 %", 0.1, 0, 0.9}, {"slow spells", 0.03, 1, 0.6},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(3, 4))
+			named, certain := 0, 0
+			for i := range 400 {
+				m := planted(rng, []string{"pools", "fused", "shared", "mixed"}[i%4])
+				m.noise, m.outliers = tt.noise, 0.02
+				if tt.slowdown > 0 {
+					m.drift = spells(rng, tt.slowdown)
+				}
+				want := m.answers(0.01)
+				r := m.search(t, nil)
+				if r.Bottleneck != "" && !slices.Contains(want, r.Bottleneck) {
+					t.Errorf("got %q, want one of %q: %+v; notes %v", r.Bottleneck, want, m, r.Notes)
+				}
+				if len(want) == 1 && want[0] != "" {
+					certain++
+					if r.Bottleneck != "" {
+						named++
+					}
+				}
+			}
+			if share := float64(named) / float64(certain); share < tt.right {
+				t.Errorf("named %.2f of %d, want %.2f", share, certain, tt.right)
+			}
+		})
+	}
+}
+
+// spells returns a drift that slows about half of all stretches of 3 to 10 intervals down.
+func spells(rng *rand.Rand, by float64) func(int) float64 {
+	left, factor := 0, 1.0
+	return func(int) float64 {
+		if left == 0 {
+			left, factor = 3+rng.IntN(8), 1
+			if rng.IntN(2) == 0 {
+				factor += by * rng.Float64()
+			}
+		}
+		left--
+		return factor
+	}
+}
+
+// TestNearTies searches chains whose two costliest stages differ by less than 5 %: either is named or none, never a
+// third.
+func TestNearTies(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	for i := range 400 {
+		m := planted(rng, []string{"pools", "fused", "shared"}[i%3])
+		m.noise = []float64{0, 0.02, 0.05, 0.1}[i%4]
+		top := slices.Index(m.cost, slices.Max(m.cost))
+		twin := (top + 1 + rng.IntN(len(m.cost)-1)) % len(m.cost)
+		m.cost[twin] = m.cost[top] * (0.95 + 0.05*rng.Float64())
+		m.step = 0
+		m.step = m.time(engine.Probe{}) * 0.8 * rng.Float64()
+		names := m.plan().Experiment.Stages
+		want := []string{"", names[top].Address, names[twin].Address}
+		if r := m.search(t, nil); !slices.Contains(want, r.Bottleneck) {
+			t.Errorf("got %q, want one of %q: %+v; notes %v", r.Bottleneck, want, m, r.Notes)
+		}
+	}
+}
+
+// TestFalseWitness searches chains whose accounts are missing or point to a random stage: it costs some probes, and never
+// changes the verdict.
+func TestFalseWitness(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	for i := range 300 {
+		m := planted(rng, []string{"pools", "fused", "shared"}[i%3])
+		m.busy = asleep
+		if i%2 == 0 {
+			m.busy = pointTo(rng.IntN(len(m.cost)))
+		}
+		if got, want := m.search(t, nil).Bottleneck, m.answers(0.01); !slices.Contains(want, got) {
+			t.Errorf("got %q, want one of %q: %+v", got, want, m)
+		}
+		if most := 2*len(m.cost) + 5; len(m.probes) > most {
+			t.Errorf("%d probes for %d stages", len(m.probes), len(m.cost))
+		}
+	}
+}
+
+// TestNotMonotone replays a cache that is slower than making what it holds. The report says so, shows the checkpoints
+// beside it, and names the same stage whatever the order of the search.
+func TestNotMonotone(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		replay []float64 // milliseconds a step at each boundary
+		want   string
+		note   string
+	}{
+		{"slower than the one before", []float64{0, 0, 0, 12, 0, 0, 0}, "prepare.s1",
+			"With the cache after prepare.s2 the step rate is 83.33/s, with the cache after prepare.s1 it is 166.7/s: replaying what the later one holds costs more than making it."},
+		{"slower than the pipeline", []float64{0, 0, 0, 30, 0, 0, 0}, "prepare.s1",
+			"With the cache after prepare.s2 the step rate is 33.33/s, with the cache after prepare.s1 it is 166.7/s: replaying what the later one holds costs more than making it."},
+		{"hides what lies above", []float64{0, 30, 0, 0, 0, 0, 0}, "prepare.s1",
+			"With the cache after load.s0 the step rate is 33.33/s, without a cache it is 50/s: replaying what the later one holds costs more than making it."},
+	} {
+		for _, strategy := range []string{Bisection, Ladder} {
+			for _, pointed := range []int{-1, 1, 5} { // where the accounting makes the search begin
+				t.Run(fmt.Sprintf("%s, %s, from %d", tt.name, strategy, pointed), func(t *testing.T) {
+					m := &sim{cost: []float64{1, 20, 2, 6, 1, 2}, replay: tt.replay, step: 1, busy: asleep}
+					if pointed >= 0 {
+						m.busy = pointTo(pointed)
+					}
+					r := m.search(t, func(p *engine.Plan) { p.Experiment.Bisect.Strategy = strategy })
+					if r.Bottleneck != tt.want && r.Bottleneck != "" {
+						t.Errorf("got %q, want %q or none", r.Bottleneck, tt.want)
+					}
+					at := slices.IndexFunc(r.Notes, func(n Note) bool { return n.Code == NotMonotone })
+					slow := slices.Index(tt.replay, slices.Max(tt.replay))
+					if !m.probes[engine.Probe{To: slow}] {
+						if r.Bottleneck != tt.want || at >= 0 {
+							t.Errorf("without the slow checkpoint: %q, notes %v", r.Bottleneck, r.Notes)
+						}
+						return
+					}
+					if at < 0 || r.Notes[at].Text != tt.note {
+						t.Errorf("notes %v, want %s", r.Notes, tt.note)
+					}
+					if slow > 1 && !m.probes[engine.Probe{To: slow - 1}] || !m.probes[engine.Probe{To: slow + 1}] {
+						t.Errorf("the neighbours of boundary %d weren't measured: %v", slow, m.probes)
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestBudget ends searches early in virtual time: what isn't proven by then is undecided, and a verdict that is proven
+// stands.
+func TestBudget(t *testing.T) {
+	for _, tt := range []struct {
+		budget time.Duration
+		want   string
+	}{
+		{time.Second, "undecided, 2 probes, notes budget_used few_rounds"},
+		{3 * time.Second, "undecided, 2 probes, notes budget_used"},
+		{10 * time.Second, "undecided, 6 probes, notes budget_used not_separated few_rounds"},
+		{12 * time.Second, "input_bound prepare.s2, 6 probes, next prepare.s1, notes budget_used few_rounds, advice more_workers"},
+		{14 * time.Second, "input_bound prepare.s2, 6 probes, next prepare.s1, advice more_workers"},
+	} {
+		t.Run(tt.budget.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := &sim{cost: []float64{5, 20, 40, 5}, step: 5, sleeps: true, cores: 8}
+				began := time.Now()
+				r := m.search(t, func(p *engine.Plan) { p.Experiment.Bisect.Budget = tt.budget })
+				if got := summary(r, m); got != tt.want {
+					t.Errorf("\n got %s\nwant %s", got, tt.want)
+				}
+				if d := time.Since(began); d > tt.budget+time.Second {
+					t.Errorf("took %v of %v", d, tt.budget)
+				}
+			})
+		})
+	}
+}
+
+// TestFailure ends searches by an error, at each interval in turn: the report tells what was measured, and no verdict.
+func TestFailure(t *testing.T) {
+	errDisk := errors.New("disk on fire")
+	for _, tt := range []struct {
+		name string
+		fail func(cancel func()) error
+		want error
+	}{
+		{"cancelled", func(cancel func()) error { cancel(); return nil }, context.Canceled},
+		{"failed", func(func()) error { return errDisk }, errDisk},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			for n := 1; ; n++ {
+				ctx, cancel := context.WithCancel(t.Context())
+				measured := 0
+				m := &sim{cost: []float64{5, 20, 40, 5}, step: 5}
+				m.measure = func(engine.Probe) error {
+					if measured++; measured == n {
+						return tt.fail(cancel)
+					}
+					return nil
+				}
+				r, err := Search(ctx, m.plan(), m, Options{})
+				cancel()
+				if err == nil {
+					if n < 30 {
+						t.Errorf("ended after %d intervals", n-1)
+					}
+					return
+				}
+				if !errors.Is(err, tt.want) {
+					t.Fatalf("error %v, want %v", err, tt.want)
+				}
+				kept := 0
+				for _, p := range slices.Concat(r.Probes, r.Isolated) {
+					kept += len(p.Rounds)
+				}
+				if kept != n-1 || (n > 1) != (r.Baseline != nil) || len(r.Stages) != 5 {
+					t.Errorf("%d of %d intervals reported: %+v", kept, n-1, r)
+				}
+			}
+		})
+	}
+}
+
+// TestBadSettings refuses what can't lead to a verdict.
+func TestBadSettings(t *testing.T) {
+	for _, tt := range []struct {
+		edit func(*engine.Plan)
+		want string
+	}{
+		{func(p *engine.Plan) { p.Experiment.Stages = p.Experiment.Stages[1:] }, "the pipeline has no stage before its training step"},
+		{func(p *engine.Plan) { p.Experiment.Bisect.Strategy = "guess" }, `unknown strategy "guess"`},
+		{func(p *engine.Plan) { p.Experiment.Bisect.Rounds = 0 }, "rounds = 0, warmup = 1, steps = 10: want at least 1, 0 and 0"},
+		{func(p *engine.Plan) { p.Experiment.Bisect.Confidence = 95 }, "confidence = 95, min_effect = 0.05: both must lie between 0 and 1"},
+		{func(p *engine.Plan) { p.Experiment.Bisect.MinEffect = math.NaN() }, "confidence = 0.95, min_effect = NaN: both must lie between 0 and 1"},
+	} {
+		m := &sim{cost: []float64{5}, step: 1}
+		p := m.plan()
+		tt.edit(p)
+		r, err := Search(t.Context(), p, m, Options{})
+		if err == nil || err.Error() != tt.want || r == nil || m.intervals > 0 {
+			t.Errorf("error %v after %d intervals, want %s", err, m.intervals, tt.want)
+		}
+	}
+}
+
+// TestNoRate refuses an interval that gives no rate.
+func TestNoRate(t *testing.T) {
+	m := &sim{cost: []float64{0}}
+	_, err := Search(t.Context(), m.plan(), m, Options{})
+	if want := `probe "baseline": 10 steps took 0s, which gives no rate`; err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+}
+
+// TestCalibration checks how many steps an interval has where the experiment leaves it open: as many as fill half a
+// second, within limits.
+func TestCalibration(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		m    sim
+		want [2]int // steps of the baseline and of the ceiling
+	}{
+		{"25 ms", sim{cost: []float64{25}, step: 5}, [2]int{20, 100}},
+		{"slow", sim{cost: []float64{900}, step: 300}, [2]int{3, 3}},
+		{"fast", sim{cost: []float64{0.1}, step: 0.01}, [2]int{2000, 2000}},
+		{"full queues at the start", sim{cost: []float64{25}, step: 5, drift: func(i int) float64 {
+			if i == 0 {
+				return 0.01
+			}
+			return 1
+		}}, [2]int{20, 100}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := tt.m.search(t, func(p *engine.Plan) { p.Experiment.Bisect.Steps = 0 })
+			got := [2]int{r.Probes[0].Rounds[0].Steps, r.Probes[len(r.Probes)-1].Rounds[0].Steps}
+			if got != tt.want {
+				t.Errorf("%d steps, want %d", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestEvents follows a search by its events.
+func TestEvents(t *testing.T) {
+	m := &sim{cost: []float64{5, 20}, step: 5, busy: pointTo(0)}
+	p := m.plan()
+	p.Experiment.Stages[0].Checkpoint = &engine.Checkpoint{Name: "raw"}
+	p.Experiment.Bisect.Rounds = 1
+	p.Experiment.Bisect.Budget = time.Hour
+	var got []string
+	r, err := Search(t.Context(), p, m, Options{Observe: func(e Event) {
+		switch e := e.(type) {
+		case ProbeStarted:
+			got = append(got, fmt.Sprintf("probe %d of %d: %s, after %q, checkpoint %q", e.Number, e.Expected, e.Probe, e.After, e.Checkpoint))
+		case RoundDone:
+			if e.Interval.Steps != 10 || e.Done > e.Expected {
+				t.Errorf("%+v", e)
+			}
+			got = append(got, fmt.Sprintf("%s, round %d, interval %d", e.Probe, e.Round, e.Done))
+		case Noted:
+			got = append(got, "note "+e.Note.Code)
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		`probe 1 of 5: baseline, after "", checkpoint ""`, "baseline, round 1, interval 1",
+		`probe 2 of 5: cached at 2, after "prepare.s1", checkpoint ""`, "cached at 2, round 1, interval 2",
+		"baseline, round 2, interval 3", "cached at 2, round 2, interval 4",
+	}
+	if len(got) < len(want) || !slices.Equal(got[:len(want)], want) {
+		t.Errorf("events begin with\n%s\nwant\n%s", strings.Join(got[:min(len(got), len(want))], "\n"), strings.Join(want, "\n"))
+	}
+	if at := slices.Index(got, `probe 3 of 5: cached at 1, after "load.s0", checkpoint "raw"`); at < 0 {
+		t.Errorf("no checkpoint among\n%s", strings.Join(got, "\n"))
+	}
+	if last := got[len(got)-1]; last != "note witness_disagrees" && r.Bottleneck != "prepare.s1" {
+		t.Errorf("%q, last event %s", r.Bottleneck, last)
+	}
+}
