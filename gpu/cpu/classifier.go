@@ -93,6 +93,7 @@ func newClassifier(c *gpu.CNN, in gpu.Input) (*classifier, error) {
 		}
 		s.members[i] = m
 	}
+	oneThread()
 	s.team = newTeam(len(s.members))
 	s.learn, s.update, s.classify = s.learnShard, s.updateChunk, s.classifyShard
 	return s, nil

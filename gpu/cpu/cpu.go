@@ -22,7 +22,6 @@ type Device struct {
 
 // New returns the device. why says, as a sentence, why it was taken.
 func New(why string) *Device {
-	oneThread()
 	d := &Device{gpu.Info{Kind: "cpu", Name: "unknown", Why: why + " Its BLAS is " + BLAS + "."}}
 	// What can't be learnt of the host is left unknown: it is only reported.
 	if cpus, err := cpu.Info(); err == nil && len(cpus) > 0 && cpus[0].ModelName != "" {
