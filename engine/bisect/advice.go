@@ -35,7 +35,7 @@ func (s *session) adviseOn(named int) {
 		}
 	case known && used < fullyBusy:
 		if busy >= fullyBusy {
-			s.advise(MoreWorkers, named, "%s busy for %.0f %% of the time while at most %.0f %% of the %d cores are: give it more than %d.",
+			s.advise(MoreWorkers, named, "%s busy for %.0f %% of the time, and at most %.0f %% of the %d cores are: set workers above %d.",
 				s.crew(named), 100*busy, 100*used, s.options.Cores, s.segmentOf(named).Workers)
 		}
 	default:
@@ -74,7 +74,7 @@ func (s *session) adviseCheaper(named int, used float64, known bool) {
 	}
 	size := ""
 	if n := s.plan.Types[named+1].Size(); n > 0 {
-		size = fmt.Sprintf(", %s a sample", stages.Bytes(n))
+		size = fmt.Sprintf(", %s a sample,", stages.Bytes(n))
 	}
 	s.advise(KeepCheckpoint, named, "Its output is the same in every epoch: storing it%s saves the work after the first.", size)
 }

@@ -69,6 +69,15 @@ func TestKnownAnswers(t *testing.T) {
 		{"a gain of min_effect", sim{cost: []float64{20}, step: 19, busy: asleep}, nil,
 			"undecided, 2 probes, notes near_min_effect"},
 
+		{"a gain near min_effect in noise, and waiting", sim{cost: []float64{1, 20}, step: 18, noise: 0.1, rng: rand.New(rand.NewPCG(1, 1))}, nil,
+			"input_bound prepare.s1, 4 probes, next train.step, advice cheaper_operator keep_checkpoint"},
+		{"a step slowed a little by the stages", sim{cost: []float64{5, 9}, step: 20, drag: 3}, nil,
+			"step_bound train.step, 2 probes, notes interference, advice nothing_to_gain"},
+		{"a step slowed much by the stages", sim{cost: []float64{5, 9}, step: 20, drag: 20}, nil,
+			"undecided, 4 probes, notes no_stage_alone"},
+
+		{"no accounts at all", sim{cost: []float64{1, 2, 3, 4, 20, 5, 1, 2}, step: 5, silent: true}, nil,
+			"input_bound prepare.s4, 7 probes, advice cheaper_operator keep_checkpoint"},
 		{"no accounts", sim{cost: []float64{1, 2, 3, 4, 20, 5, 1, 2}, step: 5, busy: asleep}, nil,
 			"input_bound prepare.s4, 7 probes, advice cheaper_operator keep_checkpoint"},
 		{"accounts that lie", sim{cost: []float64{1, 2, 3, 4, 20, 5, 1, 2}, step: 5, cores: 8, busy: pointTo(6)}, nil,
@@ -172,7 +181,7 @@ func TestReport(t *testing.T) {
 			{Address: "train.step", Workers: 1, StepMS: exactly(5), Busy: share(0.125), WaitIn: share(0.875), WaitOut: share(0), CostMS: exactly(5)},
 		},
 		Advice: []Advice{{Code: MoreWorkers, Address: "load.s0",
-			Text: "Its worker is busy for 100 % of the time while at most 25 % of the 8 cores are: give it more than 1."}},
+			Text: "Its worker is busy for 100 % of the time, and at most 25 % of the 8 cores are: set workers above 1."}},
 	}
 	if d := cmp.Diff(want, got, cmpopts.IgnoreFields(ProbeResult{}, "Rounds"), cmpopts.EquateApprox(1e-6, 0)); d != "" {
 		t.Errorf("report (-want +got):\n%s", d)
@@ -181,6 +190,44 @@ func TestReport(t *testing.T) {
 		if len(p.Rounds) < 6 {
 			t.Errorf("%d rounds of %s, want 6 at least", len(p.Rounds), p.Probe)
 		}
+	}
+}
+
+// TestAdvice checks the words of advice on a stage that computes.
+func TestAdvice(t *testing.T) {
+	pool := []bool{false, true, true}
+	twice := []int{2, 2, 2}
+	for _, tt := range []struct {
+		name string
+		m    sim
+		edit func(*engine.Plan)
+		want []string
+	}{
+		{"workers", sim{cost: []float64{1, 10, 1}, workers: []int{1, 2, 1}, cores: 4}, nil,
+			[]string{"Its workers are busy for 100 % of the time, and at most 63 % of the 4 cores are: set workers above 2."}},
+		{"fused", sim{cost: []float64{1, 10, 1}, workers: twice, fused: pool, cores: 4, used: 1.5}, nil,
+			[]string{"The workers of load.s0 to prepare.s2 are busy for 100 % of the time, and at most 38 % of the 4 cores are: set workers above 2."}},
+		{"a pool", sim{cost: []float64{1, 10, 1}, workers: twice, fused: pool, cores: 4, used: 2}, func(p *engine.Plan) { p.Segments[0].Pool = "loader" },
+			[]string{"The workers of pool loader are busy for 100 % of the time, and at most 50 % of the 4 cores are: set workers above 2."}},
+		{"saturated", sim{cost: []float64{1, 10, 1}, workers: twice, fused: pool, cores: 2, used: 1.95},
+			func(p *engine.Plan) { p.Types[2] = stages.ImageType(224, 224) }, []string{
+				"98 % of the 2 cores are busy, so more workers would only share them. Make the stage cheaper: smaller inputs, a fused or faster operator.",
+				"Its output is the same in every epoch: storing it, 147KiB a sample, saves the work after the first."}},
+		{"unknown", sim{cost: []float64{1, 10, 1}}, nil, []string{
+			"More workers help only if cores are free. Make the stage cheaper: smaller inputs, a fused or faster operator.",
+			"Its output is the same in every epoch: storing it saves the work after the first."}},
+		{"not busy", sim{cost: []float64{1, 10, 1}, cores: 4, busy: func(_ int, d time.Duration) time.Duration { return d / 2 }}, nil, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.m.step = 0.5
+			var got []string
+			for _, a := range tt.m.search(t, tt.edit).Advice {
+				got = append(got, a.Text)
+			}
+			if d := cmp.Diff(tt.want, got); d != "" {
+				t.Errorf("advice (-want +got):\n%s", d)
+			}
+		})
 	}
 }
 

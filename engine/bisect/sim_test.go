@@ -21,6 +21,7 @@ type sim struct {
 	workers []int     // of each stage's segment
 	fused   []bool    // stages that share the workers of the one before; nil: none
 	step    float64   // milliseconds
+	drag    float64   // milliseconds by which the step is slower while any stage runs
 	cores   float64   // 0: as many as it takes
 	replay  []float64 // milliseconds a step that the cache at each boundary takes; nil: none
 
@@ -29,6 +30,8 @@ type sim struct {
 	drift    func(interval int) float64
 	rng      *rand.Rand
 	busy     func(stage int, d time.Duration) time.Duration // falsifies the accounts; nil: they are true
+	silent   bool                                           // there are no accounts
+	used     float64                                        // cores that are busy; 0: unknown
 	measure  func(p engine.Probe) error                     // is called for each interval; may be nil
 	sleeps   bool                                           // intervals take their time
 
@@ -50,7 +53,7 @@ func (m *sim) Measure(ctx context.Context, p engine.Probe, warmup, steps int) (e
 	}
 	m.probes[p] = true
 	t := m.time(p)
-	wait := max(t-m.step, 0) / t
+	wait := max(t-m.slowed(p), 0) / t
 	if m.noise > 0 {
 		t *= math.Exp(m.noise * m.rng.NormFloat64())
 		if m.rng.Float64() < m.outliers {
@@ -66,8 +69,14 @@ func (m *sim) Measure(ctx context.Context, p engine.Probe, warmup, steps int) (e
 		time.Sleep(time.Duration(t * float64(warmup+steps) * 1e6))
 	}
 	iv := engine.Interval{Steps: steps, Elapsed: elapsed, Starved: time.Duration(wait * float64(elapsed)), CPU: -1}
+	if m.used > 0 {
+		iv.CPU = m.used
+	}
+	if m.silent {
+		return iv, nil
+	}
 	share := float64(elapsed) / m.time(p) // a millisecond of work a step, in this interval
-	for i, c := range append(slices.Clone(m.cost), m.step) {
+	for i, c := range append(slices.Clone(m.cost), m.slowed(p)) {
 		a := engine.Account{Workers: 1, Queue: -1}
 		if i < len(m.workers) {
 			a.Workers = m.workers[i]
@@ -84,9 +93,17 @@ func (m *sim) Measure(ctx context.Context, p engine.Probe, warmup, steps int) (e
 	return iv, nil
 }
 
+// slowed returns the milliseconds that the step itself takes in a probe.
+func (m *sim) slowed(p engine.Probe) float64 {
+	if p == (engine.Probe{To: len(m.cost)}) {
+		return m.step
+	}
+	return m.step + m.drag
+}
+
 // time returns the milliseconds a step of a probe.
 func (m *sim) time(p engine.Probe) float64 {
-	t, pool, cpu := m.step, 0.0, 0.0
+	t, pool, cpu := m.slowed(p), 0.0, 0.0
 	for i, c := range m.cost {
 		if m.fused == nil || !m.fused[i] {
 			pool = 0
