@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/hashicorp/hcl/v2"
 
@@ -78,11 +77,9 @@ func exitCode(err error) int {
 
 // errorEvent is an error as a JSON object.
 type errorEvent struct {
-	FormatVersion int            `json:"format_version"`
-	Type          string         `json:"type"`
-	Time          string         `json:"time"`
-	Error         string         `json:"error"`
-	Diagnostics   []diag.Message `json:"diagnostics"`
+	header
+	Error       string         `json:"error"`
+	Diagnostics []diag.Message `json:"diagnostics"`
 }
 
 // report tells of the error that ended a command.
@@ -90,7 +87,7 @@ func (s *state) report(err error) {
 	if told := (*toldError)(nil); errors.As(err, &told) {
 		return
 	}
-	event := errorEvent{formatVersion, "error", timestamp(time.Now()), err.Error(), []diag.Message{}}
+	event := errorEvent{newHeader("error"), err.Error(), []diag.Message{}}
 	var diags *diagnosticsError
 	var usage *usageError
 	if errors.As(err, &diags) {

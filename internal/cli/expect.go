@@ -40,11 +40,11 @@ func expect(want engine.Expect, r *bisect.Report, searched bool) []expectation {
 		if found != nil {
 			x.met = met(found.Median)
 			x.near = found.Low <= *threshold && *threshold <= found.High
-			text := fmt.Sprintf("%.4g", found.Median)
-			if interval := intervalText(found, r.Confidence); interval != "" {
-				text += " (" + interval + ")"
+			interval := intervalText(found, r.Confidence)
+			if interval != "" {
+				interval = " (" + interval + ")"
 			}
-			x.text = fmt.Sprintf(format, text, *threshold)
+			x.text = fmt.Sprintf(format, found.Median, interval, *threshold)
 			if x.near {
 				x.text += " The interval includes the threshold: another run may come out otherwise."
 			}
@@ -52,9 +52,9 @@ func expect(want engine.Expect, r *bisect.Report, searched bool) []expectation {
 		list = append(list, x)
 	}
 	number("steps_per_second", want.StepsPerSecond, r.Baseline, func(m float64) bool { return m >= *want.StepsPerSecond },
-		"The pipeline makes %s steps/s; at least %g are expected.")
+		"The pipeline makes %.4g steps/s%s; at least %g are expected.")
 	number("max_starvation", want.MaxStarvation, r.Starvation, func(m float64) bool { return m <= *want.MaxStarvation },
-		"The share of the time for which the step waits for data is %s; at most %g is expected.")
+		"The share of the time for which the step waits for data is %.4g%s; at most %g is expected.")
 	if want.Bottleneck != "" && searched {
 		x := expectation{attribute: "bottleneck", met: r.Bottleneck == want.Bottleneck}
 		x.text = fmt.Sprintf("The bottleneck is %s; %s is expected.", r.Bottleneck, want.Bottleneck)

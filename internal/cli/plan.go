@@ -33,7 +33,7 @@ nothing runs.`,
 				views = append(views, newPlanView(plan, memory))
 			}
 			if s.json {
-				return s.writeJSON(plansView{formatVersion, views})
+				return s.writeJSON(plansView{formatVersion, "plans", views})
 			}
 			for i := range views {
 				s.showPlan(&views[i], i > 0)

@@ -62,14 +62,16 @@ func (k *skips) take() []engine.SkippedItem {
 func (r *session) run(ctx context.Context) error {
 	memory := availableMemory(os.DirFS("/"))
 	pipeline, problems, err := engine.Open(ctx, r.experiment, engine.Options{OpenDevice: r.OpenDevice, Memory: memory, OnSkip: r.skips.add})
+	if pipeline != nil {
+		defer pipeline.Close()
+	}
 	if ctx.Err() != nil {
-		err = errors.Join(errInterrupted, err)
+		return errInterrupted
 	}
 	if err := r.opened(r.config, r.experiment, problems, err); err != nil {
 		return err
 	}
 	r.pipeline = pipeline
-	defer pipeline.Close()
 	measure, err := r.measurement()
 	if err != nil {
 		return err

@@ -16,6 +16,7 @@ import (
 // stagesView is the output of `pipectl stages`.
 type stagesView struct {
 	FormatVersion int            `json:"format_version"`
+	Type          string         `json:"type"` // "stages"
 	Stages        []operatorView `json:"stages"`
 }
 
@@ -56,7 +57,7 @@ func newStagesCommand(s *state) *cobra.Command {
 			}
 			switch {
 			case s.json:
-				view := stagesView{formatVersion, []operatorView{}}
+				view := stagesView{formatVersion, "stages", []operatorView{}}
 				for _, op := range operators {
 					view.Stages = append(view.Stages, newOperatorView(op))
 				}

@@ -99,14 +99,15 @@ func (s *state) openStore(ctx context.Context) (*results.Store, error) {
 	return results.Open(ctx, s.databasePath("."))
 }
 
-// writeJSON writes v, an object with a field format_version, on one line of the standard output.
+// writeJSON writes v, an object with a field format_version, on one line of the standard output. That it can't be written
+// there is found by Run.
 func (s *state) writeJSON(v any) error {
 	enc := json.NewEncoder(s.stdout)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil && s.stdout.err == nil {
 		return fmt.Errorf("encoding JSON: %w", err)
 	}
-	return s.stdout.err
+	return nil
 }
 
 // timestamp returns t as JSON objects give it.

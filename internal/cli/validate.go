@@ -12,6 +12,7 @@ import (
 // validateView is the output of `pipectl validate`.
 type validateView struct {
 	FormatVersion int            `json:"format_version"`
+	Type          string         `json:"type"` // "validation"
 	Valid         bool           `json:"valid"`
 	Errors        int            `json:"error_count"`
 	Warnings      int            `json:"warning_count"`
@@ -33,6 +34,7 @@ no device opened. The exit code is 3 where there is an error.`,
 			cfg, diags := s.read(sel)
 			view := validateView{
 				FormatVersion: formatVersion,
+				Type:          "validation",
 				Valid:         !diags.HasErrors(),
 				Experiments:   names(cfg.Experiments),
 				Diagnostics:   diag.JSON(diags, cfg.Files),

@@ -16,6 +16,7 @@ const modulePath = "github.com/pipectl/pipectl"
 // versionView is the output of `pipectl version`.
 type versionView struct {
 	FormatVersion int    `json:"format_version"`
+	Type          string `json:"type"` // "version"
 	Version       string `json:"version"`
 	Commit        string `json:"commit"`
 	CommitTime    string `json:"commit_time"`
@@ -58,6 +59,7 @@ func newVersionCommand(s *state) *cobra.Command {
 func buildVersion() versionView {
 	v := versionView{
 		FormatVersion: formatVersion,
+		Type:          "version",
 		Version:       "(devel)",
 		Go:            runtime.Version(),
 		Platform:      runtime.GOOS + "/" + runtime.GOARCH,

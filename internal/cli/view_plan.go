@@ -10,6 +10,7 @@ import (
 // plansView is the output of `pipectl plan`.
 type plansView struct {
 	FormatVersion int        `json:"format_version"`
+	Type          string     `json:"type"` // "plans"
 	Plans         []planView `json:"plans"`
 }
 

@@ -1,0 +1,168 @@
+package cli
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pipectl/pipectl/engine/bisect"
+	"github.com/pipectl/pipectl/hcl/diag"
+	"github.com/pipectl/pipectl/results"
+)
+
+// jsonObjects are the objects that pipectl writes, by the headings of docs/json.md.
+var jsonObjects = map[string]any{
+	"run_started":   runStartedEvent{},
+	"probe_started": probeStartedEvent{},
+	"round":         roundEvent{},
+	"note":          noteEvent{},
+	"skipped":       skippedEvent{},
+	"epoch":         epochEvent{},
+	"expectation":   expectationEvent{},
+	"verdict":       verdictEvent{},
+	"error":         errorEvent{},
+
+	"version":    versionView{},
+	"stages":     stagesView{},
+	"validation": validateView{},
+	"plans":      plansView{},
+	"list":       listView{},
+	"run":        runView{},
+	"comparison": comparisonView{},
+
+	"account":        accountView{},
+	"advice":         adviceView{},
+	"attribute":      attributeView{},
+	"boundary":       boundaryView{},
+	"device":         deviceView{},
+	"diagnostic":     diag.Message{},
+	"estimate":       bisect.Estimate{},
+	"host":           results.Host{},
+	"interval":       roundView{},
+	"memory":         memoryView{},
+	"remark":         noteView{},
+	"operator":       operatorView{},
+	"plan":           planView{},
+	"position":       diag.Position{},
+	"probe":          probeView{},
+	"probe change":   probeChangeView{},
+	"range":          diag.Range{},
+	"rate":           rateView{},
+	"sample":         sampleView{},
+	"segment":        segmentView{},
+	"setting":        settingView{},
+	"setting change": settingChangeView{},
+	"skipped item":   skippedView{},
+	"stage":          stageView{},
+	"stage change":   stageChangeView{},
+	"stored run":     storedView{},
+	"summary":        summaryView{},
+	"target":         probeTarget{},
+}
+
+// jsonFields returns the fields of an object as docs/json.md lists them: name and type.
+func jsonFields(t *testing.T, typ reflect.Type) []string {
+	if typ == reflect.TypeFor[bisect.Estimate]() { // writes itself
+		return []string{"`median` | number or null", "`low` | number or null", "`high` | number or null"}
+	}
+	var rows []string
+	for _, f := range reflect.VisibleFields(typ) {
+		name, option, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if f.Anonymous {
+			continue // its fields follow
+		}
+		if name == "" {
+			t.Fatalf("%s.%s has no name in JSON", typ, f.Name)
+		}
+		text := jsonType(t, f.Type)
+		if option == "omitempty" {
+			text = strings.TrimSuffix(text, " or null") + ", may be absent"
+		}
+		rows = append(rows, fmt.Sprintf("`%s` | %s", name, text))
+	}
+	return rows
+}
+
+func jsonType(t *testing.T, typ reflect.Type) string {
+	switch typ.Kind() {
+	case reflect.String:
+		return "string"
+	case reflect.Bool:
+		return "boolean"
+	case reflect.Int, reflect.Int64, reflect.Uint64:
+		return "integer"
+	case reflect.Float64:
+		return "number"
+	case reflect.Pointer:
+		return jsonType(t, typ.Elem()) + " or null"
+	case reflect.Slice:
+		if element := jsonType(t, typ.Elem()); !strings.HasPrefix(element, "[") {
+			return "list of " + element + "s"
+		} else {
+			return "list of " + element
+		}
+	}
+	if typ == reflect.TypeFor[reportView]() { // the verdict's, without its header
+		typ = reflect.TypeFor[verdictEvent]()
+	}
+	for heading, v := range jsonObjects {
+		if reflect.TypeOf(v) == typ {
+			return fmt.Sprintf("[%s](#%s)", heading, strings.ReplaceAll(heading, " ", "-"))
+		}
+	}
+	t.Fatalf("%s isn't documented", typ)
+	return ""
+}
+
+// TestJSONDocument checks that docs/json.md lists every field of every object.
+func TestJSONDocument(t *testing.T) {
+	f, err := os.Open("../../docs/json.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	row := regexp.MustCompile("^\\| (`[a-z_]+` \\| [^|]+) \\| [^|]+\\|$")
+	documented := map[string][]string{}
+	heading := ""
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		if h, ok := strings.CutPrefix(lines.Text(), "### "); ok {
+			heading = h
+		} else if m := row.FindStringSubmatch(lines.Text()); m != nil {
+			documented[heading] = append(documented[heading], m[1])
+		}
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string][]string{}
+	for heading, v := range jsonObjects {
+		want[heading] = jsonFields(t, reflect.TypeOf(v))
+	}
+	if d := cmp.Diff(want, documented); d != "" {
+		t.Errorf("docs/json.md (-objects +document):\n%s", d)
+	}
+}
+
+// Every object that is written whole begins with its version, type and, where it is an event, time.
+func TestJSONHeaders(t *testing.T) {
+	for _, heading := range []string{"run_started", "probe_started", "round", "note", "skipped", "epoch", "expectation", "verdict", "error"} {
+		fields := jsonFields(t, reflect.TypeOf(jsonObjects[heading]))
+		if !slices.Equal(fields[:3], []string{"`format_version` | integer", "`type` | string", "`time` | string"}) {
+			t.Errorf("%s begins with %q", heading, fields[:3])
+		}
+	}
+	for _, heading := range []string{"version", "stages", "validation", "plans", "list", "run", "comparison"} {
+		fields := jsonFields(t, reflect.TypeOf(jsonObjects[heading]))
+		if !slices.Equal(fields[:2], []string{"`format_version` | integer", "`type` | string"}) {
+			t.Errorf("%s begins with %q", heading, fields[:2])
+		}
+	}
+}
