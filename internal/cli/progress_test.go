@@ -29,7 +29,9 @@ func playProgress(term ui.Terminal, interval time.Duration) string {
 		p.probe(bisect.ProbeStarted{Probe: probe, Number: i + 1, Expected: 2})
 		for round := range 3 {
 			time.Sleep(4 * time.Second)
+			p.mu.Lock() // is held while live is called
 			current = probe
+			p.mu.Unlock()
 			p.round(bisect.RoundDone{Probe: probe, Round: round + 1, Done: 3*i + round + 1, Expected: 6})
 		}
 	}
