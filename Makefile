@@ -2,16 +2,23 @@
 # pipectl is built with Go's own JPEG decoder.
 .DEFAULT_GOAL := build
 SHELL := /bin/sh
+comma := ,
 
 GO      ?= go
 BIN     := bin/pipectl
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 # The build tags of a build: purejpeg where libjpeg's header can't be found, and what TAGS adds (openblas).
 JPEG     = $(shell echo 'int x;' | $(CC) -include stdio.h -include jpeglib.h -fsyntax-only -x c - 2>/dev/null || echo purejpeg)
-BUILD    = $(GO) build -trimpath -tags '$(strip $(JPEG) $(TAGS))' -ldflags '-X github.com/pipectl/pipectl/internal/cli.version=$(VERSION)'
+BUILD    = $(GO) build -trimpath -tags '$(strip $(JPEG) $(CUDA) $(TAGS))' -ldflags '-X github.com/pipectl/pipectl/internal/cli.version=$(VERSION)'
+# CUDA is in every build for a processor that gpu/cuda/driver knows, driver or no driver; NO_CUDA=1 leaves it out. To Go's own
+# flags for cgo come those that gorgonia.org/cu is compiled and linked with.
+CUDA     = $(if $(NO_CUDA),,$(if $(filter linux/amd64 linux/arm64,$(shell $(GO) env GOOS)/$(shell $(GO) env GOARCH)),cuda))
+export CGO_CFLAGS  := $(or $(CGO_CFLAGS),-O2 -g) $(if $(CUDA),-I$(CURDIR)/gpu/cuda/driver/include)
+export CGO_LDFLAGS := $(or $(CGO_LDFLAGS),-O2 -g) $(if $(CUDA),-Wl$(comma)--as-needed)
+EMULATOR = bin/emulator/libcuda.so.1
 # The race detector needs one of the platforms it knows.
 RACE     = $(if $(filter linux/amd64 linux/arm64 darwin/amd64 darwin/arm64,$(shell $(GO) env GOOS)/$(shell $(GO) env GOARCH)),-race)
-TEST     = $(GO) test -tags '$(strip $(JPEG) $(TAGS))'
+TEST     = $(GO) test -tags '$(strip $(JPEG) $(CUDA) $(TAGS))'
 PACKAGES = ./...
 
 help: ## print this list
@@ -29,11 +36,16 @@ demo: build ## bisect a real image pipeline on the bundled photos: set-up and al
 test: deps ## run all tests, with the race detector where it can
 	$(TEST) $(RACE) -timeout 12m $(PACKAGES)
 
+emulator: $(EMULATOR) ## build an emulated CUDA driver for tests, with g++ alone
+
+$(EMULATOR): $(wildcard gpu/cuda/emulator/* gpu/cuda/emulator/testdata/* gpu/cuda/kernels/*)
+	gpu/cuda/emulator/build $(CURDIR)/$@
+
 check: deps ## check format, vet, staticcheck and generated files
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go' 2>/dev/null || find . -name '*.go')); \
 	  if [ -n "$$unformatted" ]; then echo "gofmt would change: $$unformatted"; echo "Run make fmt."; exit 1; fi
-	$(GO) vet -tags '$(strip $(JPEG) $(TAGS))' $(PACKAGES)
-	$(GO) tool staticcheck -tags '$(subst $() $(),$(comma),$(strip $(JPEG) $(TAGS)))' $(PACKAGES)
+	$(GO) vet -tags '$(strip $(JPEG) $(CUDA) $(TAGS))' $(PACKAGES)
+	$(GO) tool staticcheck -tags '$(subst $() $(),$(comma),$(strip $(JPEG) $(CUDA) $(TAGS)))' $(PACKAGES)
 	$(GO) run ./internal/docgen -check
 	$(GO) mod tidy -diff
 	$(GO) run ./cmd/pipectl fmt --check examples
@@ -57,5 +69,4 @@ examples: build ## run every example, in turn
 clean: ## remove what was built
 	rm -rf bin
 
-comma := ,
-.PHONY: help deps build demo test check fmt docs golden bench examples clean
+.PHONY: help deps build demo test emulator check fmt docs golden bench examples clean
