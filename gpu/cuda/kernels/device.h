@@ -39,7 +39,7 @@ static __device__ __forceinline__ float fmaxf(float a, float b) { return __nvvm_
 // whose rounding doesn't matter: x·log2(e) rounded has an error that grows with x.
 static __device__ __forceinline__ float expf(float x) {
 	const float log2e = 1.44269504f, ln2_high = 0.693145752f, ln2_low = 1.42860677e-6f;
-	x = fmaxf(x, -150.f); // below, the result is 0; clamped, n fits
+	if (x < -150.f) x = -150.f; // the result is 0 from there on, and n has to fit; fmaxf would lose a NaN
 	const float magic = 12582912.f; // 1.5·2^23: adding it rounds to a whole number
 	float n = (x * log2e + magic) - magic;
 	float r = (x - n * ln2_high) - n * ln2_low;
