@@ -20,6 +20,15 @@ const (
 	refineBelow = 0.3
 )
 
+// alpha returns the error that a comparison may make over n rounds: half of what the confidence leaves at the first look,
+// which is mostly the only one, and the rest at the later ones.
+func (s *session) alpha(n int) float64 {
+	if n < s.enough(1) {
+		return (1 - s.cfg.Confidence) / 2
+	}
+	return (1 - s.cfg.Confidence) / 2 / (looks - 1)
+}
+
 // median returns the median of values, which are not empty.
 func median(values []float64) float64 { return stats.Summarize(values, 0.5).Median }
 
@@ -105,15 +114,18 @@ func (s *session) threshold(suspect *series) float64 {
 	return s.gain(suspect)
 }
 
-// cover returns the series that bounds unit u's gain the tightest, below threshold, or nil where there is none.
+// bounding reports whether a series shows that what it makes free gains less than limit, and doesn't make the suspect
+// free.
+func (s *session) bounding(x *series, suspect *series, limit float64) bool {
+	return len(x.intervals) > 0 && !x.probe.Baseline() && !x.coarse &&
+		!(suspect != nil && contains(x.probe, suspect.probe)) && s.gain(x) < limit && s.trusted(x)
+}
+
+// cover returns the series that bounds unit u's gain the tightest, below the threshold, or nil where there is none.
 func (s *session) cover(u int, suspect *series) *series {
 	var best *series
 	for _, x := range s.series {
-		if len(x.intervals) == 0 || x.probe.Baseline() || x.coarse || !contains(x.probe, s.unit(u)) ||
-			suspect != nil && contains(x.probe, suspect.probe) || s.gain(x) >= s.threshold(suspect) || !s.trusted(x) {
-			continue
-		}
-		if best == nil || s.gain(x) < s.gain(best) {
+		if contains(x.probe, s.unit(u)) && s.bounding(x, suspect, s.threshold(suspect)) && (best == nil || s.gain(x) < s.gain(best)) {
 			best = x
 		}
 	}
@@ -132,14 +144,24 @@ func (s *session) trusted(x *series) bool {
 	return true
 }
 
-// rivals returns the series whose ranges together cover all units but the suspect. A unit that nothing excludes although
-// it was isolated stands for itself.
+// rivals returns few series whose ranges together cover all units but the suspect: wide ones where they gain clearly
+// less, or else for each unit what bounds it the tightest. A unit that nothing excludes although it was isolated stands
+// for itself.
 func (s *session) rivals(suspect *series) []*series {
-	var list []*series
+	var wide, list []*series
+	for _, x := range s.series {
+		if s.width(x.probe) > 1 && s.bounding(x, suspect, (1-refineBelow)*s.threshold(suspect)) {
+			wide = append(wide, x)
+		}
+	}
+	slices.SortStableFunc(wide, func(a, b *series) int { return s.width(b.probe) - s.width(a.probe) })
 	for u := range s.units() {
-		x := s.cover(u, suspect)
-		if x == nil {
-			x = s.find(s.unit(u))
+		at := slices.IndexFunc(wide, func(x *series) bool { return contains(x.probe, s.unit(u)) })
+		x := s.find(s.unit(u))
+		if at >= 0 {
+			x = wide[at]
+		} else if c := s.cover(u, suspect); c != nil {
+			x = c
 		}
 		if x != nil && x != suspect && !slices.Contains(list, x) {
 			list = append(list, x)
@@ -153,9 +175,9 @@ func (s *session) rivals(suspect *series) []*series {
 // holds for all rivals and all looks at them together.
 func (s *session) unsettled(suspect *series) []*series {
 	rivals := append(s.rivals(suspect), s.baseline())
-	alpha := (1 - s.cfg.Confidence) / float64(looks*len(rivals))
 	var list []*series
 	for _, x := range rivals {
+		alpha := s.alpha(shared(suspect, x)) / float64(len(rivals))
 		if !s.trusted(x) || !ahead(suspect, x, alpha) || median(differences(x, suspect)) < resolution*s.least() {
 			list = append(list, x)
 		}

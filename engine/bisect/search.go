@@ -42,6 +42,9 @@ const (
 	exploring = 2 // rounds that a new probe gets before the search decides where to go on
 	looks     = 3 // times at most that a comparison is judged, each time with more rounds
 	honest    = 6 // rounds that an interval of 95 % confidence needs
+	// patience bounds a search that noise keeps from ending: it is given up once it has measured as many intervals as
+	// so many probes, and another one for each unit, have in their first rounds.
+	patience = 22
 )
 
 // errBudget ends a search whose budget is used up.
@@ -134,11 +137,11 @@ func (s *session) run(ctx context.Context) error {
 // rounds settles it.
 func (s *session) screen(ctx context.Context) (Verdict, error) {
 	base, ceiling := s.baseline(), s.ceiling()
-	alpha := (1 - s.cfg.Confidence) / looks
 	for look := range looks {
 		if err := s.topUp(ctx, s.enough(look), base, ceiling); err != nil {
 			return Undecided, err
 		}
+		alpha := s.alpha(len(ceiling.rounds))
 		least := scaled(base.times(), 1-s.cfg.MinEffect)
 		faster := below(ceiling.times(), least, alpha)
 		switch {
@@ -154,7 +157,7 @@ func (s *session) screen(ctx context.Context) (Verdict, error) {
 			return StepBound, nil
 		}
 	}
-	if below(ceiling.times(), base.times(), alpha) && s.starvation().Low >= s.cfg.MinEffect {
+	if below(ceiling.times(), base.times(), s.alpha(len(ceiling.rounds))) && s.starvation().Low >= s.cfg.MinEffect {
 		return InputBound, nil
 	}
 	s.note(NearMinEffect, "The step alone is faster than the pipeline by about min_effect = %g, and %d rounds can't tell on which side of it.",
@@ -173,7 +176,7 @@ func (s *session) locate(ctx context.Context) error {
 			return err
 		}
 	}
-	for {
+	for s.done < (patience+s.units())*s.cfg.Rounds {
 		if probes := s.next(); len(probes) > 0 {
 			var fresh []*series
 			for _, p := range probes {
@@ -208,6 +211,7 @@ func (s *session) locate(ctx context.Context) error {
 			return err
 		}
 	}
+	return nil
 }
 
 // press goes on against the rivals that the suspect isn't shown to be ahead of: a range of several stages that comes
