@@ -147,6 +147,15 @@ func joins(s, before Stage, batch bool) bool {
 	return s.Workers == Auto && before.Workers == Auto
 }
 
+// Workers returns how many workers there are in all, the step's goroutine included.
+func (p *Plan) Workers() int {
+	n := 0
+	for _, g := range p.Segments {
+		n += g.Workers
+	}
+	return n
+}
+
 // size returns the bytes of an element at boundary k, assuming a size where it isn't known.
 func (p *Plan) size(k int) int64 {
 	if n := p.Types[k].Size(); n > 0 {

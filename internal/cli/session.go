@@ -33,6 +33,7 @@ type session struct {
 	stop     context.CancelCauseFunc // ends the run, because what it measures can't be stored
 	progress *progress
 	skips    skips
+	cores    int // that the pipeline may use
 }
 
 // skips collects skipped items, which workers report while they are being measured, until there is time to store them.
@@ -88,6 +89,12 @@ func (r *session) run(ctx context.Context) error {
 	}
 	r.emit(r.runStarted(memory))
 
+	// Workers are to share the cores as threads do, by the operating system's scheduler, which lets one that wakes up run
+	// at once. Go's own would let it wait for its turn, up to 10 ms, where no more run at a time than there are cores.
+	r.cores = runtime.GOMAXPROCS(0)
+	runtime.GOMAXPROCS(r.cores + pipeline.Plan.Workers())
+	defer runtime.GOMAXPROCS(r.cores)
+
 	measuring, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	r.stop = stop
@@ -115,7 +122,7 @@ func (r *session) measurement() (func(context.Context) (*bisect.Report, error), 
 
 // search runs the whole bisection.
 func (r *session) search(ctx context.Context) (*bisect.Report, error) {
-	return bisect.Search(ctx, r.pipeline.Plan, r.pipeline, bisect.Options{Cores: runtime.GOMAXPROCS(0), Observe: r.observe})
+	return bisect.Search(ctx, r.pipeline.Plan, r.pipeline, bisect.Options{Cores: r.cores, Observe: r.observe})
 }
 
 // begin stores the run's start.
