@@ -101,7 +101,7 @@ API cuDeviceGetName(char *s, int n, int d) { snprintf(s, n, "emulated GPU"); ret
 API cuDeviceTotalMem_v2(size_t *b, int d) { *b = dev_cap; return OK; }
 API cuDeviceGetAttribute(int *v, int a, int d) {
 	switch (a) { case 1: case 2: case 3: *v = 1024; break; case 4: *v = 64; break; case 5: *v = 0x7fffffff; break; case 6: case 7: *v = 65535; break;
-	case 8: *v = 49152; break; case 10: *v = 32; break; case 16: *v = 1; break; case 40: *v = 2; break; case 75: *v = 7; break; case 76: *v = 0; break; default: *v = 0; }
+	case 8: *v = 49152; break; case 10: *v = 32; break; case 16: *v = 1; break; case 40: *v = 2; break; case 75: *v = 8; break; case 76: *v = 0; break; default: *v = 0; }
 	return OK;
 }
 static Ctx primary;

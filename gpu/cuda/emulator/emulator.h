@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <utility>
 
 #define __global__
@@ -21,6 +22,21 @@ extern emu_dim3 threadIdx, blockIdx, blockDim, gridDim;
 extern void *emu_dyn_shared;
 extern "C" void emu_syncthreads();
 static inline void __syncthreads() { emu_syncthreads(); }
+struct alignas(16) float4 { float x, y, z, w; };
+struct alignas(4) uchar4 { unsigned char x, y, z, w; };
+
+// Tensor cores. Every warp of a block has to come here equally often.
+extern "C" void emu_mma(float (&d)[4], float a0, float a1, float a2, float a3, float b0, float b1);
+static inline void mma(float (&d)[4], float a0, float a1, float a2, float a3, float b0, float b1) { emu_mma(d, a0, a1, a2, a3, b0, b1); }
+// Rounds to 10 bits of fraction, ties away from zero.
+static inline float roundToTF32(float v) {
+	uint32_t bits;
+	memcpy(&bits, &v, 4);
+	if ((bits & 0x7f800000) != 0x7f800000) bits += 0x1000;
+	bits &= ~0x1fffu;
+	memcpy(&v, &bits, 4);
+	return v;
+}
 static inline float atomicAdd(float *p, float v) { float o = *p; *p += v; return o; }
 static inline int atomicAdd(int *p, int v) { int o = *p; *p += v; return o; }
 

@@ -35,6 +35,19 @@ static void fiber_main() {
 }
 extern "C" void emu_syncthreads() { cur->state = 1; emu_switch(&cur->sp, main_sp); }
 
+// The fragments of mma.m16n8k8 as the PTX ISA gives them: lane 4·g+t has a of rows g and g+8 at k t and t+4, b of column g at
+// the same k, and d of rows g and g+8 at columns 2·t and 2·t+1.
+extern "C" void emu_mma(float (&d)[4], float a0, float a1, float a2, float a3, float b0, float b1) {
+	static float a[1024][4], b[1024][2];
+	size_t me = cur - pool.data(), warp = me / 32 * 32, g = me % 32 / 4, t = me % 4;
+	a[me][0] = a0, a[me][1] = a1, a[me][2] = a2, a[me][3] = a3, b[me][0] = b0, b[me][1] = b1;
+	emu_syncthreads();
+	for (int k = 0; k < 8; k++)
+		for (int i = 0; i < 4; i++)
+			d[i] += a[warp + 4 * g + k % 4][k / 4 * 2 + i / 2] * b[warp + 4 * (2 * t + i % 2) + k % 4][k / 4];
+	emu_syncthreads();
+}
+
 // returns 0, or 719 (launch failed) when a barrier is reached by part of a block only
 int emu_run(const emu_kernel *k, emu_dim3 grid, emu_dim3 block, size_t dyn, void **args) {
 	size_t n = (size_t)block.x * block.y * block.z;

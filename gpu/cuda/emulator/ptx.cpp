@@ -13,7 +13,7 @@ namespace ptxi {
 typedef std::string str;
 typedef std::vector<str> strs;
 enum Op { NONE, LD, ST, MOV, ADD, SUB, MULLO, MULWIDE, MULHI, MADLO, MADWIDE, DIV, REM, MIN, MAX, NEG, ABS, NOT, AND, OR, XOR, SHL, SHR,
-	FMA, SETP, SELP, CVT, CVTA, BRA, BAR, RET, EX2, LG2, RCP, SQRT, RSQRT, ATOM };
+	FMA, SETP, SELP, CVT, CVTA, BRA, BAR, RET, EX2, LG2, RCP, SQRT, RSQRT, ATOM, BFE, TF32, MMA };
 enum Ty { U, S, B, F, P };
 enum Space { GLOBAL, SHARED, PARAM };
 enum Cmp { EQ, NE, LT, LE, GT, GE, LO, LS, HI, HS };
@@ -25,6 +25,7 @@ struct Ins {
 	int guard = 0, target = 0, nv = 1, line = 0;
 	int d[4] = {0, 0, 0, 0};
 	Opd s[4];
+	int fragment[10] = {}; // mma: a, b, c
 	str text, label;
 };
 struct Kernel {
@@ -104,12 +105,23 @@ static bool decode(Kernel *k, const std::map<str, Var> &vars, const std::map<str
 	}
 	if (!ty.empty()) { in.t = ty[0].first; in.w = ty[0].second; }
 	if (ty.size() > 1) { in.t2 = ty[1].first; in.w2 = ty[1].second; }
-	static const std::map<str, Op> ops = {{"ld", LD}, {"ldu", LD}, {"st", ST}, {"mov", MOV}, {"add", ADD}, {"sub", SUB}, {"div", DIV}, {"rem", REM}, {"min", MIN}, {"max", MAX}, {"neg", NEG}, {"abs", ABS}, {"not", NOT}, {"and", AND}, {"or", OR}, {"xor", XOR}, {"shl", SHL}, {"shr", SHR}, {"fma", FMA}, {"setp", SETP}, {"selp", SELP}, {"cvt", CVT}, {"cvta", CVTA}, {"bra", BRA}, {"bar", BAR}, {"barrier", BAR}, {"ret", RET}, {"exit", RET}, {"ex2", EX2}, {"lg2", LG2}, {"rcp", RCP}, {"sqrt", SQRT}, {"rsqrt", RSQRT}, {"atom", ATOM}, {"red", ATOM}};
+	static const std::map<str, Op> ops = {{"ld", LD}, {"ldu", LD}, {"st", ST}, {"mov", MOV}, {"add", ADD}, {"sub", SUB}, {"div", DIV}, {"rem", REM}, {"min", MIN}, {"max", MAX}, {"neg", NEG}, {"abs", ABS}, {"not", NOT}, {"and", AND}, {"or", OR}, {"xor", XOR}, {"shl", SHL}, {"shr", SHR}, {"fma", FMA}, {"setp", SETP}, {"selp", SELP}, {"cvt", CVT}, {"cvta", CVTA}, {"bra", BRA}, {"bar", BAR}, {"barrier", BAR}, {"ret", RET}, {"exit", RET}, {"ex2", EX2}, {"lg2", LG2}, {"rcp", RCP}, {"sqrt", SQRT}, {"rsqrt", RSQRT}, {"atom", ATOM}, {"red", ATOM}, {"bfe", BFE}, {"mma", MMA}};
 	if (o == "mul") in.op = in.t == F ? MULLO : wide ? MULWIDE : hi ? MULHI : MULLO;
 	else if (o == "mad") in.op = in.t == F ? FMA : wide ? MADWIDE : MADLO;
 	else if (ops.count(o)) in.op = ops.at(o);
 	else return fail(err, "unsupported instruction: " + s);
 	(void)lo;
+	if (in.op == CVT && m.find(".tf32") != str::npos) in.op = TF32;
+	if (in.op == MMA) {
+		if (m != "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32" || in.guarded) return fail(err, "unsupported " + s);
+		int *to[] = {in.d, in.fragment, in.fragment + 4, in.fragment + 6}, counts[] = {4, 4, 2, 4};
+		for (int i = 0; i < 4; i++) {
+			strs v = (int)a.size() == 4 ? args_of(a[i].substr(1, a[i].size() - 2)) : strs();
+			if ((int)v.size() != counts[i]) return fail(err, "operands of " + s);
+			for (int j = 0; j < counts[i]; j++) { if (!k->regs.count(v[j])) return fail(err, "operands of " + s); to[i][j] = k->regs[v[j]]; }
+		}
+		return true;
+	}
 	if (in.op == BRA) { in.label = a[0]; return true; }
 	if (in.op == BAR || in.op == RET) return true;
 	size_t first = 0;
@@ -188,6 +200,22 @@ static inline uint64_t b64(double f) { uint64_t u; memcpy(&u, &f, 8); return u; 
 static inline uint64_t trunc_(uint64_t v, int w) { return w == 64 ? v : v & ((1ull << w) - 1); }
 static inline int64_t sext(uint64_t v, int w) { return w == 64 ? (int64_t)v : (int64_t)(v << (64 - w)) >> (64 - w); }
 
+// mma adds the products of a warp's fragments, which lie in its lanes as the PTX ISA gives them for m16n8k8. What TF32 has no
+// bits for is not looked at. registers are those of lane 0, a lane's count on.
+static void mma(const Ins &in, uint64_t *registers, size_t count) {
+	auto at = [&](int lane, int r) { return f32(registers[lane * count + r]); };
+	auto tf32 = [&](int lane, int r) { return f32(registers[lane * count + r] & 0xffffe000); };
+	float sums[32][4];
+	for (int lane = 0; lane < 32; lane++)
+		for (int i = 0; i < 4; i++) {
+			int row = lane / 4, column = lane % 4 * 2 + i % 2;
+			sums[lane][i] = at(lane, in.fragment[6 + i]);
+			for (int k = 0; k < 8; k++) sums[lane][i] += tf32(4 * row + k % 4, in.fragment[k / 4 * 2 + i / 2]) * tf32(4 * column + k % 4, in.fragment[4 + k / 4]);
+		}
+	for (int lane = 0; lane < 32; lane++)
+		for (int i = 0; i < 4; i++) registers[lane * count + in.d[i]] = b32(sums[lane][i]);
+}
+
 struct Shadow { int wt, we, rt, re; };
 int run(Kernel *k, emu_dim3 g, emu_dim3 b, size_t dyn, void **args) {
 	size_t n = (size_t)b.x * b.y * b.z, nr = k->regs.size(), sh = k->shm + dyn;
@@ -214,7 +242,7 @@ int run(Kernel *k, emu_dim3 g, emu_dim3 b, size_t dyn, void **args) {
 		for (size_t left = n; left; epoch++) {
 			size_t waiting = 0, ended = 0;
 			for (size_t t = 0; t < n; t++) {
-				if (state[t] == 2) continue;
+				if (state[t] != 2) {
 				uint64_t *r = &R[t * nr];
 				unsigned sreg[13] = {(unsigned)(t % b.x), (unsigned)(t / b.x % b.y), (unsigned)(t / b.x / b.y), c[0], c[1], c[2], b.x, b.y, b.z, g.x, g.y, g.z, (unsigned)(t % 32)};
 				auto val = [&](const Opd &o) -> uint64_t { return o.k == Opd::REG ? r[o.r] : o.k == Opd::SREG ? sreg[o.r] : o.v; };
@@ -294,13 +322,25 @@ int run(Kernel *k, emu_dim3 g, emu_dim3 b, size_t dyn, void **args) {
 					case SQRT: D = b32(sqrtf(fa)); break;
 					case RSQRT: D = b32(1.f / sqrtf(fa)); break;
 					case ATOM: { uint64_t a = val(i.s[0]) + i.s[0].off; char *m; if (i.sp == GLOBAL) { if (!global_ok(a, i.w / 8)) { rc = 700; goto stop; } m = (char *)a; } else { if (a + i.w / 8 > sh) { rc = 700; goto stop; } m = &shm[a]; } uint64_t o = 0; memcpy(&o, m, i.w / 8); uint64_t nv = i.t == F ? b32(f32(o) + fb) : trunc_(o + Bv, i.w); memcpy(m, &nv, i.w / 8); if (i.d[0] >= 0) D = o; break; }
+					case BFE: { unsigned q = A, from = Bv & 255, len = Cv & 255; uint64_t x = from > 31 ? 0 : trunc_(q, 32) >> from; D = len == 0 ? 0 : sg && len < 32 ? trunc_((uint64_t)sext(trunc_(x, len), len), 32) : len < 32 ? trunc_(x, len) : x; break; }
+					case TF32: D = (trunc_(A, 32) + ((A & 0x7f800000) != 0x7f800000 ? 0x1000 : 0)) & 0xffffe000; break;
+					case MMA: pc[t] = p; state[t] = 3; goto next;
 					case NONE: rc = 1; goto stop;
 					}
 				}
 			stop:
 				if (rc != 719) fprintf(stderr, "emulated CUDA: %s: CUDA error %d in block (%u,%u,%u) thread (%u,%u,%u) at: %s\n", k->name.c_str(), rc, c[0], c[1], c[2], sreg[0], sreg[1], sreg[2], in->text.c_str());
 				return rc;
-			next:;
+				next:;
+				}
+				if (t % 32 != 31 && t + 1 != n) continue;
+				// The warp is through. If it stands at an mma, it goes on together from there.
+				size_t first = t / 32 * 32, there = std::count(&state[first], &state[0] + t + 1, 3);
+				if (!there) continue;
+				if (there != 32 || std::count(&pc[first], &pc[0] + t + 1, pc[first]) != 32) { fprintf(stderr, "emulated CUDA: %s: a part of a warp is at an mma.sync\n", k->name.c_str()); return 719; }
+				mma(k->code[pc[first]], &R[first * nr], nr);
+				for (size_t lane = first; lane <= t; lane++) { pc[lane]++; state[lane] = 0; }
+				t = first - 1;
 			}
 			if (waiting && waiting != left) { fprintf(stderr, "emulated CUDA: %s: divergent bar.sync\n", k->name.c_str()); return 719; }
 			left -= ended;

@@ -14,7 +14,7 @@ __device__ __forceinline__ float larger(float a, float b) { return fmaxf(a, b); 
 __device__ __forceinline__ float plus(float a, float b) { return a + b; }
 
 // combine returns the block's v put together by join, in the same order every time.
-template <float join(float, float)> __device__ __forceinline__ float combine(float v) {
+template <float join(float, float)> static __device__ __forceinline__ float combine(float v) {
 	__shared__ float all[threads];
 	int t = threadIdx.x;
 	all[t] = v;

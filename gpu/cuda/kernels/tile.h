@@ -87,7 +87,7 @@ template <int n> struct MultiplyAdd {
 // multiply makes sum this thread's part of A·B over steps·8 values of k: sum[4·h+i][4·g+j] belongs to the tile's row
 // Product::row(h)+i and column Product::column(g)+j. load of a loader takes its values of the next 8 k out of global
 // memory, zeros where there are none; store puts them into shared memory.
-template <class Product, class A, class B> __device__ __forceinline__ void multiply(A &a, B &b, int steps, float (&sum)[8][8]) {
+template <class Product, class A, class B> static __device__ __forceinline__ void multiply(A &a, B &b, int steps, float (&sum)[8][8]) {
 	__shared__ __attribute__((aligned(16))) Shared<tileM> left[2];
 	__shared__ __attribute__((aligned(16))) Shared<Product::tileN> right[2];
 #pragma unroll
@@ -201,7 +201,7 @@ template <class Product> __device__ __forceinline__ void storeRows(float *c, int
 }
 
 // storeTotals stores what B's loader summed up: the sums of B along k, added up over the threads in a fixed order.
-template <class Product> __device__ __forceinline__ void storeTotals(float *totals, int n0, int n, const float4 &total) {
+template <class Product> static __device__ __forceinline__ void storeTotals(float *totals, int n0, int n, const float4 &total) {
 	const int rows = Product::threads * 4 / Product::tileN; // the threads that share a column
 	__shared__ __attribute__((aligned(16))) float part[rows][Product::tileN];
 	int t = threadIdx.x;
