@@ -87,8 +87,8 @@ func (s *session) stage(i int) StageResult {
 		r.WaitIn = share(func(a engine.Account) float64 { return a.WaitIn.Seconds() })
 		r.WaitOut = share(func(a engine.Account) float64 { return a.WaitOut.Seconds() })
 		ms := make([]float64, len(accounts))
-		for j, a := range accounts {
-			ms[j] = 1e3 * a.Busy.Seconds() / float64(max(a.Workers, 1)*base.intervals[j].Steps)
+		for j, iv := range base.intervals {
+			ms[j] = 1e3 * s.work(iv, i) / float64(iv.Steps)
 		}
 		r.StepMS = s.estimate(ms)
 	}

@@ -43,6 +43,8 @@ func TestKnownAnswers(t *testing.T) {
 	}{
 		{"A1", sim{cost: []float64{10, 25, 40}, step: 30, cores: 8}, nil,
 			"input_bound prepare.s2, 4 probes, next train.step, advice more_workers"},
+		{"A1, a queue filling", sim{cost: []float64{10, 25, 40}, step: 30, cores: 8, filling: 1}, nil,
+			"input_bound prepare.s2, 4 probes, next train.step, advice more_workers"},
 		{"A2", sim{cost: []float64{40, 25, 10}, step: 30, cores: 8}, nil,
 			"input_bound load.s0, 4 probes, next train.step, advice more_workers"},
 		{"A3", sim{cost: []float64{10, 25, 40}, workers: []int{1, 1, 2}, step: 30, cores: 8}, nil,
@@ -60,6 +62,8 @@ func TestKnownAnswers(t *testing.T) {
 			"input_bound prepare.s1, 6 probes, next prepare.s4, advice more_workers"},
 		{"augmented above", sim{cost: []float64{1, 2, 9}, step: 2}, func(p *engine.Plan) { p.Experiment.Stages[1].Block = stages.Augment },
 			"input_bound prepare.s2, 4 probes, advice cheaper_operator"},
+		{"fused, a queue filling before", sim{cost: []float64{1, 8, 9, 2}, fused: []bool{false, false, false, true}, step: 2, cores: 8, filling: 1}, nil,
+			"input_bound prepare.s2, 6 probes, next prepare.s1, advice more_workers"},
 		{"transfer", sim{cost: []float64{1, 2, 9}, step: 2}, transfer(false), "input_bound transfer, 4 probes, advice pinned"},
 		{"transfer, pinned", sim{cost: []float64{1, 2, 9}, step: 2}, transfer(true), "input_bound transfer, 4 probes"},
 

@@ -30,6 +30,7 @@ type sim struct {
 	drift    func(interval int) float64
 	rng      *rand.Rand
 	busy     func(stage int, d time.Duration) time.Duration // falsifies the accounts; nil: they are true
+	filling  int                                            // a stage whose queue is still filling: it makes half as much again as is consumed; 0: none
 	silent   bool                                           // there are no accounts
 	used     float64                                        // cores that are busy; 0: unknown
 	measure  func(p engine.Probe) error                     // is called for each interval; may be nil
@@ -68,7 +69,7 @@ func (m *sim) Measure(ctx context.Context, p engine.Probe, warmup, steps int) (e
 	if m.sleeps {
 		time.Sleep(time.Duration(t * float64(warmup+steps) * 1e6))
 	}
-	iv := engine.Interval{Steps: steps, Elapsed: elapsed, Starved: time.Duration(wait * float64(elapsed)), CPU: -1}
+	iv := engine.Interval{Steps: steps, Samples: int64(steps), Elapsed: elapsed, Starved: time.Duration(wait * float64(elapsed)), CPU: -1}
 	if m.used > 0 {
 		iv.CPU = m.used
 	}
@@ -83,6 +84,10 @@ func (m *sim) Measure(ctx context.Context, p engine.Probe, warmup, steps int) (e
 		}
 		if i < p.From || i >= p.To {
 			a.Busy = time.Duration(c * share)
+			a.Items = iv.Samples
+		}
+		if i == m.filling && i > 0 {
+			a.Busy, a.Items = a.Busy*3/2, a.Items*3/2
 		}
 		if m.busy != nil {
 			a.Busy = m.busy(i, a.Busy)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/pipectl/pipectl/engine"
 	"github.com/pipectl/pipectl/internal/stats"
+	"github.com/pipectl/pipectl/stages"
 )
 
 const (
@@ -12,7 +13,22 @@ const (
 	margin    = 0.05 // the difference between two shares of time that the accounting is trusted to show
 )
 
-// load returns for each stage the share of its workers' time that it was busy in some intervals, from 0 to 1. It is all 0
+// work returns the seconds that each worker of a stage needs for what an interval's steps consumed. That is less than it
+// was busy where the queue behind the stage was filling: then it made more than was consumed.
+func (s *session) work(iv engine.Interval, stage int) float64 {
+	a := iv.Stages[stage]
+	consumed := iv.Samples
+	if b := s.plan.Experiment.Stages[stage].Block; b == engine.TransferBlock || b == stages.Train {
+		consumed = int64(iv.Steps)
+	}
+	w := a.Busy.Seconds() / float64(max(a.Workers, 1))
+	if a.Items > consumed {
+		w *= float64(consumed) / float64(a.Items)
+	}
+	return w
+}
+
+// load returns for each stage the share of some intervals for which its workers had to be busy, from 0 to 1. It is all 0
 // where the intervals have no accounts.
 func (s *session) load(intervals []engine.Interval) []float64 {
 	load := make([]float64, s.train()+1)
@@ -22,8 +38,8 @@ func (s *session) load(intervals []engine.Interval) []float64 {
 			continue
 		}
 		elapsed += iv.Elapsed.Seconds()
-		for i, a := range iv.Stages {
-			load[i] += a.Busy.Seconds() / float64(max(a.Workers, 1))
+		for i := range iv.Stages {
+			load[i] += s.work(iv, i)
 		}
 	}
 	for i := range load {
