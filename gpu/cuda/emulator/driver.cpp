@@ -1,262 +1,564 @@
-// An emulated libcuda.so.1 for tests: the driver calls a training step uses, on the CPU.
+// An emulated CUDA driver for tests: the calls that pipectl makes, on the CPU. Its variables are
 //
-// Streams are queues that run as LATE as allowed (at a synchronizing call, or when an
-// event they must wait for is needed), so a missing event wait or a host buffer that is
-// reused too early gives wrong numbers every time, not now and then.  PIPECTL_EMULATOR_MODE=eager
-// runs each operation at once.  Event times come from a virtual clock with one H2D copy
-// engine, one D2H copy engine and one compute engine, so that overlap can be tested.
-#include "emulator.h"
+//	PIPECTL_EMULATOR_BACKEND=ptx      interprets the PTX that is loaded, with its checks; else the kernels' sources run,
+//	                                  compiled for the CPU
+//	PIPECTL_EMULATOR_STREAMS=eager    does all work at once; else as late as may be
+//	PIPECTL_EMULATOR_DEVICES=0        finds no GPU
+//	PIPECTL_EMULATOR_MEMORY=n         has n bytes of device memory; else 1 GiB
+//	PIPECTL_EMULATOR_CAPABILITY=n     has the compute capability n, as in 75 for 7.5; else 8.0
+//	PIPECTL_EMULATOR_VERSION=n        serves the CUDA version n, as in 11040 for 11.4; else 12.4
+//	PIPECTL_EMULATOR_FAIL=n           lets the n-th call fail,
+//	PIPECTL_EMULATOR_FAIL_WITH=n      with the CUresult n; else CUDA_ERROR_INVALID_VALUE. One that loses the context, such as
+//	                                  719, is what all later calls return too
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <deque>
-#include <functional>
-#include <map>
+
 #include <memory>
-#include <mutex>
-#include <set>
 #include <string>
 #include <vector>
+
+#include "emulator.h"
+#include "machine.h"
 #include "ptx.h"
 
-typedef int R; // CUresult
-enum { OK = 0, INVALID = 1, OOM = 2, NOTINIT = 3, NODEV = 100, BADIMAGE = 200, BADCTX = 201, BADHANDLE = 400, NOTFOUND = 500, NOTREADY = 600, ILLADDR = 700, LAUNCH = 719 };
-typedef uint64_t Dptr;
-#define API extern "C" __attribute__((visibility("default"))) R
 int emu_run(const emu_kernel *, emu_dim3, emu_dim3, size_t, void **);
 
-struct Ctx { int dev; };
-struct Event;
-struct Stream { bool nonblocking; std::deque<std::function<R()>> q; double vt = 0; uint64_t enq = 0, ran = 0; };
-struct Event { Stream *s = 0; uint64_t at = 0; bool recorded = false; double vt = 0; };
-struct Module { std::string ptx; std::map<std::string, ptxi::Kernel *> k; };
-struct Func { std::string name; const emu_kernel *native; ptxi::Kernel *ptx; std::vector<size_t> sizes; };
+struct CUctx_st {};
+struct CUfunc_st {
+	const ptx::Kernel *ptx;
+	const emu_kernel *native;
+	int sharedLimit = 48 << 10;
+};
+struct CUmod_st {
+	std::map<std::string, ptx::Kernel> kernels;
+	std::map<std::string, CUfunc_st> functions;
+};
 
-static std::recursive_mutex mu;
-#define LOCK std::lock_guard<std::recursive_mutex> lk(mu)
-static bool inited;
-static thread_local Ctx *current;
-static std::set<Ctx *> ctxs;
-static std::set<Stream *> streams;
-static Stream null_stream;
-std::map<Dptr, size_t> dev_mem, pinned; // base -> size
-static size_t dev_used, dev_cap = 1ull << 30;
-static R sticky;
-static struct { long launches, async_pinned, async_pageable, sync_copies, dev_peak, errors; } st;
-static double hv, eng[3]; // virtual seconds: host, engines H2D / D2H / compute
-static const char *mode() { static const char *m = getenv("PIPECTL_EMULATOR_MODE"); return m ? m : "lazy"; }
-static bool use_ptx() { static const char *b = getenv("PIPECTL_EMULATOR_BACKEND"); return b && !strcmp(b, "ptx"); }
+static CUctx_st primary;
+static thread_local CUcontext current;
 
-static bool inside(const std::map<Dptr, size_t> &m, Dptr p, size_t n) {
-	auto it = m.upper_bound(p);
-	if (it == m.begin()) return false;
-	--it;
-	return p >= it->first && p + n <= it->first + it->second;
+#define API extern "C" __attribute__((visibility("default")))
+#define CALL(needsDevice)                                                                                                        \
+	std::lock_guard<std::recursive_mutex> lock(machine.mutex);                                                                   \
+	if (!machine.initialized) return CUDA_ERROR_NOT_INITIALIZED;                                                                 \
+	if (CUresult fault = machine.fails(needsDevice)) return fault
+// A call that needs no context, and one that does.
+#define CALL_DRIVER CALL(false)
+#define CALL_CONTEXT                                                                                                             \
+	CALL(true);                                                                                                                  \
+	if (!current || !machine.retained) return CUDA_ERROR_INVALID_CONTEXT
+
+static bool onPTX() { return isSet("BACKEND", "ptx"); }
+static uint64_t capacity() { return setting("MEMORY", 1 << 30); }
+
+static const struct {
+	int result;
+	const char *name, *text;
+} results[] = {
+#define RESULT(name, text) {name, #name, text}
+	RESULT(CUDA_ERROR_INVALID_VALUE, "invalid argument"),
+	RESULT(CUDA_ERROR_OUT_OF_MEMORY, "out of memory"),
+	RESULT(CUDA_ERROR_NOT_INITIALIZED, "initialization error"),
+	RESULT(CUDA_ERROR_DEVICE_UNAVAILABLE, "CUDA-capable device(s) is/are busy or unavailable"),
+	RESULT(CUDA_ERROR_NO_DEVICE, "no CUDA-capable device is detected"),
+	RESULT(CUDA_ERROR_INVALID_DEVICE, "invalid device ordinal"),
+	RESULT(CUDA_ERROR_INVALID_IMAGE, "device kernel image is invalid"),
+	RESULT(CUDA_ERROR_INVALID_CONTEXT, "invalid device context"),
+	RESULT(CUDA_ERROR_NO_BINARY_FOR_GPU, "no kernel image is available for execution on the device"),
+	RESULT(CUDA_ERROR_ECC_UNCORRECTABLE, "uncorrectable ECC error encountered"),
+	RESULT(CUDA_ERROR_INVALID_PTX, "a PTX JIT compilation failed"),
+	RESULT(CUDA_ERROR_UNSUPPORTED_PTX_VERSION, "the provided PTX was compiled with an unsupported toolchain."),
+	RESULT(CUDA_ERROR_INVALID_HANDLE, "invalid resource handle"),
+	RESULT(CUDA_ERROR_NOT_FOUND, "named symbol not found"),
+	RESULT(CUDA_ERROR_NOT_READY, "device not ready"),
+	RESULT(CUDA_ERROR_ILLEGAL_ADDRESS, "an illegal memory access was encountered"),
+	RESULT(CUDA_ERROR_ILLEGAL_INSTRUCTION, "an illegal instruction was encountered"),
+	RESULT(CUDA_ERROR_MISALIGNED_ADDRESS, "misaligned address"),
+	RESULT(CUDA_ERROR_LAUNCH_TIMEOUT, "the launch timed out and was terminated"),
+	RESULT(CUDA_ERROR_LAUNCH_FAILED, "unspecified launch failure"),
+	RESULT(CUDA_ERROR_NOT_SUPPORTED, "operation not supported"),
+	RESULT(CUDA_ERROR_UNKNOWN, "unknown error"),
+#undef RESULT
+};
+
+API CUresult cuGetErrorName(CUresult result, const char **name) {
+	*name = nullptr;
+	for (auto &r : results)
+		if (r.result == result) *name = r.name;
+	return *name ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
-bool emu_dev_ok(Dptr p, size_t n) { return inside(dev_mem, p, n); }
 
-static R run_to(Stream *s, uint64_t at) {
-	R r = OK;
-	while (s->ran < at && !s->q.empty()) {
-		auto f = std::move(s->q.front());
-		s->q.pop_front();
-		s->ran++;
-		R e = f();
-		if (e && !sticky) sticky = e;
-		if (e) { r = e; st.errors++; }
+API CUresult cuGetErrorString(CUresult result, const char **text) {
+	*text = nullptr;
+	for (auto &r : results)
+		if (r.result == result) *text = r.text;
+	return *text ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+// The driver and the device.
+
+API CUresult cuInit(unsigned int flags) {
+	std::lock_guard<std::recursive_mutex> lock(machine.mutex);
+	if (flags) return CUDA_ERROR_INVALID_VALUE;
+	if (CUresult fault = machine.fails(false)) return fault;
+	if (setting("DEVICES", 1) == 0) return CUDA_ERROR_NO_DEVICE;
+	machine.initialized = true;
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuDriverGetVersion(int *version) {
+	*version = setting("VERSION", 12040);
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuDeviceGetCount(int *count) {
+	CALL_DRIVER;
+	*count = 1;
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuDeviceGet(CUdevice *device, int ordinal) {
+	CALL_DRIVER;
+	if (ordinal) return CUDA_ERROR_INVALID_DEVICE;
+	*device = 0;
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuDeviceGetName(char *name, int length, CUdevice) {
+	CALL_DRIVER;
+	snprintf(name, length, "emulated GPU");
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuDeviceTotalMem(size_t *bytes, CUdevice) {
+	CALL_DRIVER;
+	*bytes = capacity();
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice) {
+	CALL_DRIVER;
+	const int capability = setting("CAPABILITY", 80);
+	switch (attribute) {
+	case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+	case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X:
+	case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y: *value = 1024; break;
+	case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z: *value = 64; break;
+	case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X: *value = 0x7fffffff; break;
+	case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y:
+	case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z: *value = 65535; break;
+	case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK: *value = 48 << 10; break;
+	case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: *value = 96 << 10; break;
+	case CU_DEVICE_ATTRIBUTE_WARP_SIZE: *value = 32; break;
+	case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = 1; break;
+	case CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT: *value = 2; break;
+	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = capability / 10; break;
+	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *value = capability % 10; break;
+	default: *value = 0;
 	}
-	return sticky ? sticky : r;
+	return CUDA_SUCCESS;
 }
-static R drain(Stream *s) { return run_to(s, s->enq); }
-static R drain_all(bool blocking_only) {
-	drain(&null_stream);
-	for (auto s : streams) if (!blocking_only || !s->nonblocking) drain(s);
-	return sticky;
-}
-static Stream *S(void *h) { return h ? (Stream *)h : &null_stream; }
-static double cost(int e, double dur, Stream *s) { // books an operation on an engine
-	hv += 2e-6;
-	double t = hv > s->vt ? hv : s->vt;
-	if (eng[e] > t) t = eng[e];
-	s->vt = eng[e] = t + dur;
-	return s->vt;
-}
-static R enqueue(void *h, std::function<R()> f) {
-	if (h && !streams.count((Stream *)h)) return BADHANDLE;
-	Stream *s = S(h);
-	if (s == &null_stream) drain_all(true); // legacy stream: after all blocking streams
-	else if (!s->nonblocking) drain(&null_stream);
-	s->q.push_back(std::move(f));
-	s->enq++;
-	if (s == &null_stream || !strcmp(mode(), "eager")) return drain(s);
-	return sticky;
-}
-#define NEED if (!inited) return NOTINIT; LOCK; if (!current || !ctxs.count(current)) return BADCTX; if (sticky) return sticky
 
-API cuInit(unsigned f) { LOCK; if (f) return INVALID; if (getenv("PIPECTL_EMULATOR_NODEVICE")) return NODEV; inited = true; return OK; }
-API cuDriverGetVersion(int *v) { *v = 11080; return OK; }
-API cuDeviceGetCount(int *n) { if (!inited) return NOTINIT; *n = 1; return OK; }
-API cuDeviceGet(int *d, int i) { if (!inited) return NOTINIT; if (i) return 101; *d = 0; return OK; }
-API cuDeviceGetName(char *s, int n, int d) { snprintf(s, n, "emulated GPU"); return OK; }
-API cuDeviceTotalMem_v2(size_t *b, int d) { *b = dev_cap; return OK; }
-API cuDeviceGetAttribute(int *v, int a, int d) {
-	switch (a) { case 1: case 2: case 3: *v = 1024; break; case 4: *v = 64; break; case 5: *v = 0x7fffffff; break; case 6: case 7: *v = 65535; break;
-	case 8: *v = 49152; break; case 10: *v = 32; break; case 16: *v = 1; break; case 40: *v = 2; break; case 75: *v = 8; break; case 76: *v = 0; break; default: *v = 0; }
-	return OK;
-}
-static Ctx primary;
-API cuCtxCreate_v2(Ctx **c, unsigned, int d) { if (!inited) return NOTINIT; LOCK; *c = new Ctx{d}; ctxs.insert(*c); current = *c; return OK; }
-API cuCtxDestroy_v2(Ctx *c) { LOCK; if (!ctxs.erase(c)) return BADCTX; drain_all(false); if (current == c) current = 0; return OK; }
-API cuDevicePrimaryCtxRetain(Ctx **c, int d) { if (!inited) return NOTINIT; LOCK; ctxs.insert(&primary); *c = &primary; return OK; }
-API cuDevicePrimaryCtxRelease_v2(int d) { LOCK; drain_all(false); ctxs.erase(&primary); return OK; }
-API cuCtxSetCurrent(Ctx *c) { LOCK; if (c && !ctxs.count(c)) return BADCTX; current = c; return OK; }
-API cuCtxGetCurrent(Ctx **c) { *c = current; return OK; }
-API cuCtxGetDevice(int *d) { NEED; *d = 0; return OK; }
-API cuCtxSynchronize() { NEED; R r = drain_all(false); for (auto s : streams) if (s->vt > hv) hv = s->vt; if (null_stream.vt > hv) hv = null_stream.vt; return r; }
+// The primary context, the only one.
 
-API cuMemGetInfo_v2(size_t *f, size_t *t) { NEED; *t = dev_cap; *f = dev_cap - dev_used; return OK; }
-API cuMemAlloc_v2(Dptr *p, size_t n) {
-	NEED;
-	if (!n) return INVALID;
-	if (dev_used + n > dev_cap) return OOM;
-	char *m = (char *)aligned_alloc(256, (n + 255) / 256 * 256 + 256);
-	memset(m, 0xff, (n + 255) / 256 * 256 + 256); // fresh memory reads as NaN / -1
-	*p = (Dptr)m; dev_mem[*p] = n; dev_used += n;
-	if ((long)dev_used > st.dev_peak) st.dev_peak = dev_used;
-	return OK;
+API CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice) {
+	CALL_DRIVER;
+	machine.retained++;
+	*context = &primary;
+	return CUDA_SUCCESS;
 }
-API cuMemFree_v2(Dptr p) { NEED; R r = drain_all(false); auto it = dev_mem.find(p); if (it == dev_mem.end()) return INVALID; dev_used -= it->second; dev_mem.erase(it); free((void *)p); return r; }
-API cuMemHostAlloc(void **p, size_t n, unsigned) { NEED; *p = aligned_alloc(4096, (n + 4095) / 4096 * 4096); memset(*p, 0xff, n); pinned[(Dptr)*p] = n; return OK; }
-API cuMemAllocHost_v2(void **p, size_t n) { return cuMemHostAlloc(p, n, 0); }
-API cuMemFreeHost(void *p) { NEED; drain_all(false); if (!pinned.erase((Dptr)p)) return INVALID; free(p); return OK; }
-API cuMemHostRegister_v2(void *p, size_t n, unsigned) { NEED; pinned[(Dptr)p] = n; return OK; }
-API cuMemHostUnregister(void *p) { NEED; drain_all(false); return pinned.erase((Dptr)p) ? OK : 713; }
 
-static R copy_sync(void *d, const void *s, size_t n, Dptr dev, int e) {
-	if (!inside(dev_mem, dev, n)) return INVALID;
-	R r = drain_all(true);
-	st.sync_copies++;
-	hv = cost(e, n / 25e9 + 1e-6, &null_stream);
-	memcpy(d, s, n);
-	return r;
+API CUresult cuDevicePrimaryCtxRelease(CUdevice) {
+	CALL_DRIVER;
+	if (!machine.retained) return CUDA_ERROR_INVALID_CONTEXT;
+	if (--machine.retained == 0) machine.destroyContext();
+	return CUDA_SUCCESS;
 }
-API cuMemcpyHtoD_v2(Dptr d, const void *s, size_t n) { NEED; return copy_sync((void *)d, s, n, d, 0); }
-API cuMemcpyDtoH_v2(void *d, Dptr s, size_t n) { NEED; return copy_sync(d, (void *)s, n, s, 1); }
-API cuMemcpyHtoDAsync_v2(Dptr d, const void *s, size_t n, void *h) {
-	NEED;
-	if (!inside(dev_mem, d, n)) return INVALID;
-	cost(0, n / 25e9 + 1e-6, S(h));
-	if (inside(pinned, (Dptr)s, n)) { // read when the copy runs
-		st.async_pinned++;
-		return enqueue(h, [=] { memcpy((void *)d, s, n); return OK; });
+
+API CUresult cuCtxSetCurrent(CUcontext context) {
+	CALL(true);
+	if (context && !machine.retained) return CUDA_ERROR_INVALID_CONTEXT;
+	current = context;
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuCtxGetCurrent(CUcontext *context) {
+	CALL_DRIVER;
+	*context = current;
+	return CUDA_SUCCESS;
+}
+
+static void waitFor(CUstream s) { machine.host = std::max(machine.host, s->time); }
+
+API CUresult cuCtxSynchronize(void) {
+	CALL_CONTEXT;
+	CUresult result = machine.drainAll();
+	for (CUstream s : machine.streams) waitFor(s);
+	waitFor(&machine.nullStream);
+	return result;
+}
+
+// Memory.
+
+API CUresult cuMemGetInfo(size_t *unused, size_t *total) {
+	CALL_CONTEXT;
+	*total = capacity();
+	*unused = *total - machine.used;
+	return CUDA_SUCCESS;
+}
+
+static void *allocate(size_t alignment, size_t n) {
+	n = (n + alignment - 1) / alignment * alignment;
+	void *p = aligned_alloc(alignment, n);
+	if (p) memset(p, 0xff, n); // reads as NaN and -1
+	return p;
+}
+
+API CUresult cuMemAlloc(CUdeviceptr *address, size_t n) {
+	CALL_CONTEXT;
+	if (!n) return CUDA_ERROR_INVALID_VALUE;
+	void *p = n <= capacity() - machine.used ? allocate(256, n) : nullptr;
+	if (!p) return CUDA_ERROR_OUT_OF_MEMORY;
+	*address = reinterpret_cast<CUdeviceptr>(p);
+	machine.device[*address] = n;
+	machine.used += n;
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuMemFree(CUdeviceptr address) {
+	CALL_CONTEXT;
+	CUresult result = machine.drainAll();
+	auto a = machine.device.find(address);
+	if (a == machine.device.end()) return CUDA_ERROR_INVALID_VALUE;
+	machine.used -= a->second;
+	machine.device.erase(a);
+	free(reinterpret_cast<void *>(address));
+	return result;
+}
+
+API CUresult cuMemHostAlloc(void **p, size_t n, unsigned int) {
+	CALL_CONTEXT;
+	if (!n) return CUDA_ERROR_INVALID_VALUE;
+	*p = allocate(4096, n);
+	if (!*p) return CUDA_ERROR_OUT_OF_MEMORY;
+	machine.pinned[reinterpret_cast<uint64_t>(*p)] = n;
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuMemFreeHost(void *p) {
+	CALL_CONTEXT;
+	CUresult result = machine.drainAll();
+	if (!machine.pinned.erase(reinterpret_cast<uint64_t>(p))) return CUDA_ERROR_INVALID_VALUE;
+	free(p);
+	return result;
+}
+
+// Copies. The link carries 25 GB/s each way, and device memory 1 TB/s.
+
+static double linkTime(size_t n) { return 1e-6 + n / 25e9; }
+static double memoryTime(size_t n) { return 1e-6 + n / 1e12; }
+static bool onDevice(CUdeviceptr p, size_t n) { return isIn(machine.device, p, n); }
+static bool isPinned(const void *p, size_t n) { return isIn(machine.pinned, reinterpret_cast<uint64_t>(p), n); }
+static void *pointer(CUdeviceptr p) { return reinterpret_cast<void *>(p); }
+
+#define CHECK_STREAM                                                                                                             \
+	if (s && !machine.streams.count(s)) return CUDA_ERROR_INVALID_HANDLE;                                                        \
+	s = machine.streamOf(s)
+
+static CUresult copyNow(void *to, const void *from, size_t n, Engine engine) {
+	CUresult result = machine.drainAll(true);
+	machine.book(&machine.nullStream, engine, linkTime(n));
+	waitFor(&machine.nullStream);
+	memcpy(to, from, n);
+	return result;
+}
+
+API CUresult cuMemcpyHtoD(CUdeviceptr to, const void *from, size_t n) {
+	CALL_CONTEXT;
+	return onDevice(to, n) ? copyNow(pointer(to), from, n, ToDevice) : CUDA_ERROR_INVALID_VALUE;
+}
+
+API CUresult cuMemcpyDtoH(void *to, CUdeviceptr from, size_t n) {
+	CALL_CONTEXT;
+	return onDevice(from, n) ? copyNow(to, pointer(from), n, ToHost) : CUDA_ERROR_INVALID_VALUE;
+}
+
+API CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t n, CUstream s) {
+	CALL_CONTEXT;
+	CHECK_STREAM;
+	if (!onDevice(to, n)) return CUDA_ERROR_INVALID_VALUE;
+	machine.book(s, ToDevice, linkTime(n));
+	if (isPinned(from, n)) {
+		return machine.enqueue(s, [=] {
+			memcpy(pointer(to), from, n);
+			return 0;
+		});
 	}
-	st.async_pageable++; // the real driver stages it before it returns
-	hv = S(h)->vt;
-	auto b = std::make_shared<std::vector<char>>((const char *)s, (const char *)s + n);
-	return enqueue(h, [=] { memcpy((void *)d, b->data(), n); return OK; });
-}
-API cuMemcpyDtoHAsync_v2(void *d, Dptr s, size_t n, void *h) {
-	NEED;
-	if (!inside(dev_mem, s, n)) return INVALID;
-	cost(1, n / 25e9 + 1e-6, S(h));
-	(inside(pinned, (Dptr)d, n) ? st.async_pinned : st.async_pageable)++;
-	R r = enqueue(h, [=] { memcpy(d, (void *)s, n); return OK; });
-	return inside(pinned, (Dptr)d, n) ? r : drain(S(h));
-}
-API cuMemcpyDtoDAsync_v2(Dptr d, Dptr s, size_t n, void *h) { NEED; if (!inside(dev_mem, d, n) || !inside(dev_mem, s, n)) return INVALID; cost(2, n / 1e12 + 1e-6, S(h)); return enqueue(h, [=] { memmove((void *)d, (void *)s, n); return OK; }); }
-API cuMemcpyDtoD_v2(Dptr d, Dptr s, size_t n) { return cuMemcpyDtoDAsync_v2(d, s, n, 0); }
-API cuMemsetD8Async(Dptr d, unsigned char v, size_t n, void *h) { NEED; if (!inside(dev_mem, d, n)) return INVALID; cost(2, n / 1e12 + 1e-6, S(h)); return enqueue(h, [=] { memset((void *)d, v, n); return OK; }); }
-API cuMemsetD32Async(Dptr d, unsigned v, size_t n, void *h) { NEED; if (!inside(dev_mem, d, n * 4)) return INVALID; cost(2, n / 1e12 + 1e-6, S(h)); return enqueue(h, [=] { for (size_t i = 0; i < n; i++) ((unsigned *)d)[i] = v; return OK; }); }
-API cuMemsetD8_v2(Dptr d, unsigned char v, size_t n) { return cuMemsetD8Async(d, v, n, 0); }
-API cuMemsetD32_v2(Dptr d, unsigned v, size_t n) { return cuMemsetD32Async(d, v, n, 0); }
-
-API cuStreamCreate(Stream **s, unsigned f) { NEED; *s = new Stream; (*s)->nonblocking = f & 1; streams.insert(*s); return OK; }
-API cuStreamCreateWithPriority(Stream **s, unsigned f, int) { return cuStreamCreate(s, f); }
-API cuStreamDestroy_v2(Stream *s) { NEED; if (!streams.count(s)) return BADHANDLE; drain(s); streams.erase(s); return OK; }
-API cuStreamSynchronize(void *h) { NEED; R r = h ? drain(S(h)) : drain_all(true); if (S(h)->vt > hv) hv = S(h)->vt; return r; }
-API cuStreamQuery(void *h) { NEED; return S(h)->q.empty() ? OK : NOTREADY; }
-API cuEventCreate(Event **e, unsigned) { NEED; *e = new Event; return OK; }
-API cuEventDestroy_v2(Event *e) { NEED; if (e->s) run_to(e->s, e->at); delete e; return OK; }
-API cuEventRecord(Event *e, void *h) { NEED; R r = enqueue(h, [] { return OK; }); e->s = S(h); e->at = e->s->enq; e->vt = e->s->vt > hv ? e->s->vt : hv; e->recorded = true; return r; }
-API cuEventQuery(Event *e) { NEED; return !e->recorded || e->s->ran >= e->at ? OK : NOTREADY; }
-API cuEventSynchronize(Event *e) { NEED; if (!e->recorded) return OK; R r = run_to(e->s, e->at); if (e->vt > hv) hv = e->vt; return r; }
-API cuEventElapsedTime(float *ms, Event *a, Event *b) { NEED; if (!a->recorded || !b->recorded) return BADHANDLE; if (a->s->ran < a->at || b->s->ran < b->at) return NOTREADY; *ms = (b->vt - a->vt) * 1e3; return OK; }
-API cuStreamWaitEvent(void *h, Event *e, unsigned) {
-	NEED;
-	if (!e->recorded) return OK;
-	Stream *from = e->s; uint64_t at = e->at; // the record as it stands now
-	if (e->vt > S(h)->vt) S(h)->vt = e->vt;
-	return enqueue(h, [=] { return run_to(from, at); });
-}
-
-API cuModuleLoadDataEx(Module **m, const void *image, unsigned, void *, void *) {
-	NEED;
-	std::string s((const char *)image);
-	if (s.find(".version") == std::string::npos || s.find(".entry") == std::string::npos) return BADIMAGE;
-	*m = new Module;
-	(*m)->ptx = s;
-	std::string err;
-	if (!ptxi::parse((*m)->ptx, (*m)->k, err)) { fprintf(stderr, "emulated CUDA: PTX: %s\n", err.c_str()); delete *m; return 218; }
-	return OK;
-}
-API cuModuleLoadData(Module **m, const void *image) { return cuModuleLoadDataEx(m, image, 0, 0, 0); }
-API cuModuleUnload(Module *m) { NEED; drain_all(false); return OK; }
-API cuModuleGetFunction(Func **f, Module *m, const char *name) {
-	NEED;
-	auto it = m->k.find(name);
-	if (it == m->k.end()) return NOTFOUND;
-	const emu_kernel *k = emu_kernels;
-	while (k && strcmp(k->name, name)) k = k->next;
-	if (!k && !use_ptx()) { fprintf(stderr, "emulated CUDA: %s is in the PTX but has no CPU build\n", name); return NOTFOUND; }
-	auto sizes = ptxi::param_sizes(it->second);
-	if (k) { // the PTX and the source must agree
-		bool same = (int)sizes.size() == k->nargs;
-		for (int i = 0; same && i < k->nargs; i++) same = sizes[i] == k->size[i];
-		if (!same) { fprintf(stderr, "emulated CUDA: %s: the PTX's parameters differ from the source's: stale PTX?\n", name); return NOTFOUND; }
-	}
-	*f = new Func{name, k, it->second, sizes};
-	return OK;
-}
-API cuFuncSetAttribute(Func *, int, int) { return OK; }
-API cuLaunchKernel(Func *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shm, void *h, void **params, void **extra) {
-	NEED;
-	if (!gx || !gy || !gz || !bx || !by || !bz || extra || (uint64_t)bx * by * bz > 1024 || gy > 65535 || gz > 65535 || bz > 64) return INVALID;
-	if (shm > 49152) return INVALID;
-	st.launches++;
-	cost(2, 5e-6 + (double)gx * gy * gz * bx * by * bz * 1e-9, S(h));
-	auto buf = std::make_shared<std::vector<std::vector<char>>>(); // arguments are copied at launch
-	for (size_t i = 0; i < f->sizes.size(); i++) buf->push_back(std::vector<char>((char *)params[i], (char *)params[i] + f->sizes[i]));
-	return enqueue(h, [=]() -> R {
-		std::vector<void *> a;
-		for (auto &b : *buf) a.push_back(b.data());
-		if (use_ptx()) return ptxi::run(f->ptx, {gx, gy, gz}, {bx, by, bz}, shm, a.data());
-		return emu_run(f->native, {gx, gy, gz}, {bx, by, bz}, shm, a.data());
+	// The driver takes it to memory of its own before it returns, at the pace of the link.
+	waitFor(s);
+	auto staged = std::make_shared<std::string>(static_cast<const char *>(from), n);
+	return machine.enqueue(s, [=] {
+		memcpy(pointer(to), staged->data(), n);
+		return 0;
 	});
 }
 
-static const struct { int code; const char *name, *text; } results[] = {
-	{1, "CUDA_ERROR_INVALID_VALUE", "invalid argument"},
-	{2, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory"},
-	{3, "CUDA_ERROR_NOT_INITIALIZED", "initialization error"},
-	{100, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"},
-	{101, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"},
-	{200, "CUDA_ERROR_INVALID_IMAGE", "device kernel image is invalid"},
-	{201, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
-	{218, "CUDA_ERROR_INVALID_PTX", "a PTX JIT compilation failed"},
-	{222, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION", "the provided PTX was compiled with an unsupported toolchain"},
-	{400, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
-	{500, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
-	{600, "CUDA_ERROR_NOT_READY", "device not ready"},
-	{700, "CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"},
-	{716, "CUDA_ERROR_MISALIGNED_ADDRESS", "misaligned address"},
-	{719, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"},
-	{999, "CUDA_ERROR_UNKNOWN", "unknown error"},
-};
-API cuGetErrorName(int r, const char **s) { for (auto &k : results) if (k.code == r) { *s = k.name; return OK; } *s = 0; return INVALID; }
-API cuGetErrorString(int r, const char **s) { for (auto &k : results) if (k.code == r) { *s = k.text; return OK; } *s = 0; return INVALID; }
-// statistics for tests
-extern "C" __attribute__((visibility("default"))) void cuemu_stats(long *out) {
-	LOCK;
-	long v[] = {st.launches, st.async_pinned, st.async_pageable, st.sync_copies, (long)dev_used, st.dev_peak, (long)pinned.size(), st.errors, (long)(hv * 1e9)};
-	memcpy(out, v, sizeof v);
+API CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t n, CUstream s) {
+	CALL_CONTEXT;
+	CHECK_STREAM;
+	if (!onDevice(from, n)) return CUDA_ERROR_INVALID_VALUE;
+	machine.book(s, ToHost, linkTime(n));
+	CUresult result = machine.enqueue(s, [=] {
+		memcpy(to, pointer(from), n);
+		return 0;
+	});
+	if (isPinned(to, n)) return result;
+	waitFor(s);
+	return machine.drain(s);
+}
+
+API CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t n, CUstream s) {
+	CALL_CONTEXT;
+	CHECK_STREAM;
+	if (!onDevice(to, n) || !onDevice(from, n)) return CUDA_ERROR_INVALID_VALUE;
+	machine.book(s, Compute, memoryTime(n));
+	return machine.enqueue(s, [=] {
+		memmove(pointer(to), pointer(from), n);
+		return 0;
+	});
+}
+
+API CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t n, CUstream s) {
+	CALL_CONTEXT;
+	CHECK_STREAM;
+	if (!onDevice(to, n)) return CUDA_ERROR_INVALID_VALUE;
+	machine.book(s, Compute, memoryTime(n));
+	return machine.enqueue(s, [=] {
+		memset(pointer(to), value, n);
+		return 0;
+	});
+}
+
+API CUresult cuMemsetD32Async(CUdeviceptr to, unsigned int value, size_t n, CUstream s) {
+	CALL_CONTEXT;
+	CHECK_STREAM;
+	if (!onDevice(to, 4 * n)) return CUDA_ERROR_INVALID_VALUE;
+	machine.book(s, Compute, memoryTime(4 * n));
+	return machine.enqueue(s, [=] {
+		for (size_t i = 0; i < n; i++) static_cast<unsigned int *>(pointer(to))[i] = value;
+		return 0;
+	});
+}
+
+API CUresult cuMemsetD8(CUdeviceptr to, unsigned char value, size_t n) { return cuMemsetD8Async(to, value, n, nullptr); }
+API CUresult cuMemsetD32(CUdeviceptr to, unsigned int value, size_t n) { return cuMemsetD32Async(to, value, n, nullptr); }
+
+// Streams and events.
+
+API CUresult cuStreamCreate(CUstream *s, unsigned int flags) {
+	CALL_CONTEXT;
+	*s = new CUstream_st;
+	(*s)->nonBlocking = flags & CU_STREAM_NON_BLOCKING;
+	machine.streams.insert(*s);
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuStreamDestroy(CUstream s) {
+	CALL_CONTEXT;
+	if (!machine.streams.count(s)) return CUDA_ERROR_INVALID_HANDLE;
+	CUresult result = machine.drain(s);
+	for (CUevent e : machine.events)
+		if (e->stream == s) e->stream = &machine.nullStream, e->after = 0; // what it marks is done
+	machine.streams.erase(s);
+	delete s;
+	return result;
+}
+
+API CUresult cuStreamSynchronize(CUstream s) {
+	CALL_CONTEXT;
+	CHECK_STREAM;
+	CUresult result = s == &machine.nullStream ? machine.drainAll(true) : machine.drain(s);
+	waitFor(s);
+	return result;
+}
+
+API CUresult cuStreamQuery(CUstream s) {
+	CALL_CONTEXT;
+	CHECK_STREAM;
+	return s->queue.empty() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+
+API CUresult cuStreamWaitEvent(CUstream s, CUevent e, unsigned int) {
+	CALL_CONTEXT;
+	CHECK_STREAM;
+	if (!machine.events.count(e)) return CUDA_ERROR_INVALID_HANDLE;
+	if (!e->stream) return CUDA_SUCCESS;
+	s->time = std::max(s->time, e->time);
+	// It waits for the event as it stands now, whatever becomes of it.
+	return machine.enqueue(s, [from = e->stream, after = e->after]() -> int {
+		bool there = from == &machine.nullStream || machine.streams.count(from);
+		return there ? machine.drain(from, after) : CUDA_SUCCESS;
+	});
+}
+
+API CUresult cuEventCreate(CUevent *e, unsigned int flags) {
+	CALL_CONTEXT;
+	*e = new CUevent_st;
+	(*e)->timed = !(flags & CU_EVENT_DISABLE_TIMING);
+	machine.events.insert(*e);
+	return CUDA_SUCCESS;
+}
+
+#define CHECK_EVENT(e)                                                                                                           \
+	if (!machine.events.count(e)) return CUDA_ERROR_INVALID_HANDLE
+
+API CUresult cuEventDestroy(CUevent e) {
+	CALL_CONTEXT;
+	CHECK_EVENT(e);
+	machine.events.erase(e);
+	delete e;
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuEventRecord(CUevent e, CUstream s) {
+	CALL_CONTEXT;
+	CHECK_STREAM;
+	CHECK_EVENT(e);
+	CUresult result = machine.enqueue(s, [] { return 0; });
+	e->stream = s;
+	e->after = s->queued;
+	e->time = std::max(s->time, machine.host);
+	return result;
+}
+
+API CUresult cuEventQuery(CUevent e) {
+	CALL_CONTEXT;
+	CHECK_EVENT(e);
+	return !e->stream || e->stream->done >= e->after ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+
+API CUresult cuEventSynchronize(CUevent e) {
+	CALL_CONTEXT;
+	CHECK_EVENT(e);
+	if (!e->stream) return CUDA_SUCCESS;
+	CUresult result = machine.drain(e->stream, e->after);
+	machine.host = std::max(machine.host, e->time);
+	return result;
+}
+
+API CUresult cuEventElapsedTime(float *milliseconds, CUevent start, CUevent end) {
+	CALL_CONTEXT;
+	CHECK_EVENT(start);
+	CHECK_EVENT(end);
+	if (!start->stream || !end->stream || !start->timed || !end->timed) return CUDA_ERROR_INVALID_HANDLE;
+	if (start->stream->done < start->after || end->stream->done < end->after) return CUDA_ERROR_NOT_READY;
+	*milliseconds = (end->time - start->time) * 1e3;
+	return CUDA_SUCCESS;
+}
+
+// Modules and kernels.
+
+// versionOf returns the number behind a word of the PTX's head: 78 for ".version 7.8", 70 for ".target sm_70".
+static int versionOf(const std::string &ptx, const char *word) {
+	size_t at = ptx.find(word);
+	int version = 0;
+	while (at != std::string::npos && at < ptx.size() && !isdigit(ptx[at])) at++;
+	for (; at < ptx.size() && (isdigit(ptx[at]) || ptx[at] == '.'); at++)
+		if (ptx[at] != '.') version = version * 10 + ptx[at] - '0';
+	return version;
+}
+
+API CUresult cuModuleLoadData(CUmodule *m, const void *image) {
+	CALL_CONTEXT;
+	const std::string source(static_cast<const char *>(image));
+	if (source.find(".version") == std::string::npos) return CUDA_ERROR_INVALID_IMAGE;
+	// CUDA 11.4 came with PTX 7.4, 12.0 with 8.0, and the others of these lines likewise.
+	const int version = setting("VERSION", 12040);
+	if (versionOf(source, ".version") > (version / 1000 - 4) * 10 + version % 1000 / 10) return CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
+	if (versionOf(source, ".target") > setting("CAPABILITY", 80)) return CUDA_ERROR_NO_BINARY_FOR_GPU;
+	auto module = std::make_unique<CUmod_st>();
+	std::string error;
+	module->kernels = ptx::parse(source, error);
+	if (!error.empty()) {
+		fprintf(stderr, "emulated CUDA: PTX: %s\n", error.c_str());
+		return CUDA_ERROR_INVALID_PTX;
+	}
+	*m = module.release();
+	machine.modules.insert(*m);
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuModuleUnload(CUmodule m) {
+	CALL_CONTEXT;
+	CUresult result = machine.drainAll();
+	if (!machine.modules.erase(m)) return CUDA_ERROR_INVALID_HANDLE;
+	delete m;
+	return result;
+}
+
+API CUresult cuModuleGetFunction(CUfunction *f, CUmodule m, const char *name) {
+	CALL_CONTEXT;
+	if (!machine.modules.count(m)) return CUDA_ERROR_INVALID_HANDLE;
+	auto kernel = m->kernels.find(name);
+	if (kernel == m->kernels.end()) return CUDA_ERROR_NOT_FOUND;
+	const ptx::Kernel &k = kernel->second;
+	const emu_kernel *native = emu_kernels;
+	while (native && strcmp(native->name, name)) native = native->next;
+	if (!native && !onPTX()) {
+		fprintf(stderr, "emulated CUDA: %s is in the PTX and not in the emulator: build the emulator anew\n", name);
+		return CUDA_ERROR_NOT_FOUND;
+	}
+	if (native && (k.parameterSizes.size() != size_t(native->nargs) || !std::equal(k.parameterSizes.begin(), k.parameterSizes.end(), native->size))) {
+		fprintf(stderr, "emulated CUDA: %s: the parameters in the PTX aren't those in the source: compile the PTX anew\n", name);
+		return CUDA_ERROR_NOT_FOUND;
+	}
+	*f = &m->functions.emplace(name, CUfunc_st{&k, native}).first->second;
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuFuncSetAttribute(CUfunction f, CUfunction_attribute attribute, int value) {
+	CALL_CONTEXT;
+	if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || value < 0 || value > 96 << 10) return CUDA_ERROR_INVALID_VALUE;
+	f->sharedLimit = value;
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx, unsigned int by, unsigned int bz,
+		unsigned int shared, CUstream s, void **parameters, void **extra) {
+	CALL_CONTEXT;
+	CHECK_STREAM;
+	const uint64_t threads = uint64_t(bx) * by * bz;
+	if (!gx || !gy || !gz || !threads || threads > 1024 || bz > 64 || gx > 0x7fffffff || gy > 65535 || gz > 65535 || extra) return CUDA_ERROR_INVALID_VALUE;
+	if (shared > size_t(f->sharedLimit) || (shared <= 48 << 10 && shared + f->ptx->shared > 48 << 10)) return CUDA_ERROR_INVALID_VALUE;
+	machine.book(s, Compute, 5e-6 + 1e-9 * threads * gx * gy * gz);
+	auto arguments = std::make_shared<std::vector<std::string>>(); // as they are now
+	for (size_t i = 0; i < f->ptx->parameterSizes.size(); i++)
+		arguments->emplace_back(static_cast<const char *>(parameters[i]), f->ptx->parameterSizes[i]);
+	return machine.enqueue(s, [=]() -> int {
+		std::vector<void *> pointers;
+		for (std::string &a : *arguments) pointers.push_back(a.data());
+		const emu_dim3 grid = {gx, gy, gz}, block = {bx, by, bz};
+		return onPTX() ? ptx::run(*f->ptx, grid, block, shared, pointers.data()) : emu_run(f->native, grid, block, shared, pointers.data());
+	});
+}
+
+// For tests.
+
+// emulator_state writes the numbers of allocations on the device, pinned ones, streams, events and modules, then the same
+// as they were when the context went last, then the number of calls so far.
+API void emulator_state(int64_t state[11]) {
+	std::lock_guard<std::recursive_mutex> lock(machine.mutex);
+	const int64_t now[] = {int64_t(machine.device.size()), int64_t(machine.pinned.size()), int64_t(machine.streams.size()), int64_t(machine.events.size()), int64_t(machine.modules.size())};
+	memcpy(state, now, sizeof now);
+	memcpy(state + 5, machine.left, sizeof machine.left);
+	state[10] = machine.calls;
+}
+
+// emulator_fail starts the counting of calls anew and lets the n-th fail with a CUresult; none where n is 0.
+API void emulator_fail(int64_t n, int result) {
+	std::lock_guard<std::recursive_mutex> lock(machine.mutex);
+	machine.calls = 0;
+	machine.failAt = n;
+	machine.failWith = CUresult(result);
 }
