@@ -113,9 +113,9 @@ func TestQueueExperiments(t *testing.T) {
 // steps slower and faster than it, and searches on the real engine in virtual time: the right name every time, in about
 // log2(n) + 3 probes.
 func TestPlanted(t *testing.T) {
-	lines, probes := 1000, 0.0
+	lines, probes := 250, 0.0
 	if raceEnabled {
-		lines = 100
+		lines = 60
 	}
 	for seed := range lines {
 		rng := rand.New(rand.NewPCG(uint64(seed), 1))
