@@ -23,7 +23,6 @@ type countSource struct {
 	ragged  bool              // elements are opaque bytes of different lengths
 	shared  bool              // elements are passed on by reference
 	bad     func(i int) error // Read's error
-	wait    time.Duration
 }
 
 func (s *countSource) Output() stages.Type {
@@ -34,19 +33,16 @@ func (s *countSource) Output() stages.Type {
 }
 func (s *countSource) Shuffled() bool { return s.shuffle }
 func (s *countSource) Open(context.Context, uint64) (stages.Source, error) {
-	return &openCount{countSource: s}, nil
+	return openCount{s}, nil
 }
 
-type openCount struct {
-	*countSource
-	one stages.Element
-}
+type openCount struct{ *countSource }
 
-func (s *openCount) Len() int          { return s.items }
-func (s *openCount) Classes() int      { return 10 }
-func (s *openCount) Name(i int) string { return fmt.Sprintf("item %d", i) }
-func (s *openCount) Close() error      { return nil }
-func (s *openCount) Read(c *stages.Call, i int, out *stages.Element) (int32, error) {
+func (s openCount) Len() int          { return s.items }
+func (s openCount) Classes() int      { return 10 }
+func (s openCount) Name(i int) string { return fmt.Sprintf("item %d", i) }
+func (s openCount) Close() error      { return nil }
+func (s openCount) Read(c *stages.Call, i int, out *stages.Element) (int32, error) {
 	if s.bad != nil {
 		if err := s.bad(i); err != nil {
 			return 0, err
@@ -61,8 +57,7 @@ func (s *openCount) Read(c *stages.Call, i int, out *stages.Element) (int32, err
 			b[k] = byte(i)
 		}
 	default:
-		for k, v := range out.Tensor(1, 2, 2) {
-			_ = v
+		for k := range out.Tensor(1, 2, 2) {
 			out.F32[k] = float32(i)
 		}
 	}
@@ -76,8 +71,7 @@ var sharedElement = func() (e stages.Element) {
 
 // stageFunc is a prepare or augment spec made of a function.
 type stageFunc struct {
-	f     func(c *stages.Call, in, out *stages.Element) error
-	close func()
+	f func(c *stages.Call, in, out *stages.Element) error
 }
 
 func (s *stageFunc) Output(in stages.Type) (stages.Type, error) { return in, nil }

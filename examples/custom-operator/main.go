@@ -18,7 +18,7 @@ type Posterize struct {
 // Output says what comes out: an image like the one that goes in.
 func (s *Posterize) Output(in stages.Type) (stages.Type, error) {
 	if in.Kind != stages.Image {
-		return in, fmt.Errorf("It takes an image, and gets %s. Put a decode stage above it.", in)
+		return in, fmt.Errorf("posterize takes an image, not %s: put a decode stage above it", in)
 	}
 	return in, nil
 }
