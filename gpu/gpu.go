@@ -55,6 +55,8 @@ type Classifier interface {
 	// Predict stores in classes, for each of the b.Len samples, the class that the classifier finds the likeliest after
 	// the steps so far. It learns nothing from them.
 	Predict(ctx context.Context, b *Batch, classes []int32) error
+	// Params returns a copy of the network's parameters after the steps so far, laid out as Net says.
+	Params(ctx context.Context) ([]float32, error)
 }
 
 // Event is a point in a device's work.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 
 	"gonum.org/v1/gonum/blas"
 
@@ -62,6 +63,9 @@ func newClassifier(c *gpu.CNN, in gpu.Input) (*classifier, error) {
 	net, err := c.Net(in)
 	if err != nil {
 		return nil, err
+	}
+	if c.Precision == "tf32" {
+		return nil, errors.New("precision = \"tf32\" is for a GPU's tensor cores, and the step runs on the CPU: set it to \"float32\", or leave it out")
 	}
 	if need := 4 * (float64(net.Weights)*(2+maxShards) + 2*float64(net.Params-net.Weights)); need > maxMemory {
 		return nil, fmt.Errorf("the network has %d parameters and would take %v to train: lower width, depth or classes, raise stride, or make the pictures smaller",
@@ -150,6 +154,9 @@ func (s *classifier) Predict(ctx context.Context, b *gpu.Batch, classes []int32)
 	s.team.run(s.shards(), s.classify)
 	return ctx.Err()
 }
+
+// Params returns a copy of the parameters.
+func (s *classifier) Params(context.Context) ([]float32, error) { return slices.Clone(s.params), nil }
 
 // Close ends the goroutines.
 func (s *classifier) Close() error {

@@ -371,6 +371,14 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
+func TestTensorCores(t *testing.T) {
+	_, err := newClassifier(&gpu.CNN{Width: 1, Depth: 1, Stride: 1, Precision: "tf32"}, gpu.Input{Sample: stages.TensorType(1, 2, 2), Batch: 1, Classes: 2})
+	want := `precision = "tf32" is for a GPU's tensor cores, and the step runs on the CPU: set it to "float32", or leave it out`
+	if err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+}
+
 func TestTooLarge(t *testing.T) {
 	_, err := newClassifier(&gpu.CNN{Width: 1024, Depth: 6, Stride: 1}, gpu.Input{Sample: stages.TensorType(3, 64, 64), Batch: 1, Classes: 10})
 	want := "the network has 6436579338 parameters and would take 431.59GiB to train: lower width, depth or classes, raise stride, or make the pictures smaller"

@@ -2,16 +2,7 @@
 
 package cuda
 
-import (
-	"errors"
-
-	"github.com/pipectl/pipectl/gpu"
-)
+import "github.com/pipectl/pipectl/gpu/cuda/kernels"
 
 // images returns the PTX of the kernels.
-func images() []string { return nil }
-
-// NewClassifier makes the step of `train "cnn"`.
-func (d *Device) NewClassifier(*gpu.CNN, gpu.Input) (gpu.Classifier, error) {
-	return nil, errors.New("the GPU has no classifier yet")
-}
+func images() []string { return kernels.Modules() }

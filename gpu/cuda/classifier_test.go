@@ -1,0 +1,416 @@
+//go:build cuda
+
+package cuda
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"testing"
+	"unsafe"
+
+	"gorgonia.org/cu"
+
+	"github.com/pipectl/pipectl/gpu"
+	"github.com/pipectl/pipectl/gpu/cpu"
+	"github.com/pipectl/pipectl/stages"
+)
+
+// randomBatch makes a batch of n samples of normally distributed values.
+func randomBatch(sample stages.Type, n, classes int, seed uint64) *stages.Batch {
+	r := rand.New(rand.NewPCG(seed, 1))
+	b := &stages.Batch{Len: n, Sample: sample, F32: make([]float32, n*sample.Len()), Labels: make([]int32, n)}
+	for i := range b.F32 {
+		b.F32[i] = float32(r.NormFloat64())
+	}
+	for i := range b.Labels {
+		b.Labels[i] = r.Int32N(int32(classes))
+	}
+	return b
+}
+
+// classifierOn makes a classifier that the test closes.
+func classifierOn(tb testing.TB, d gpu.Device, c gpu.CNN, in gpu.Input) gpu.Classifier {
+	tb.Helper()
+	s, err := d.NewClassifier(&c, in)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return s
+}
+
+// train does one step and returns the loss.
+func train(tb testing.TB, d gpu.Device, s gpu.Classifier, b *stages.Batch) float64 {
+	tb.Helper()
+	batch, err := d.Upload(tb.Context(), b)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer batch.Free()
+	e, err := s.Submit(tb.Context(), batch)
+	if err == nil {
+		err = e.Wait(tb.Context())
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	loss, err := s.Loss()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return loss
+}
+
+func params(tb testing.TB, s gpu.Classifier) []float32 {
+	tb.Helper()
+	p, err := s.Params(tb.Context())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return p
+}
+
+// gradients returns the gradients of one batch by all parameters, and the loss. The learning rate is so high that next to
+// the steps it makes, and by a power of two, the parameters themselves don't count.
+func gradients(tb testing.TB, d gpu.Device, c gpu.CNN, in gpu.Input, b *stages.Batch) ([]float32, float64) {
+	tb.Helper()
+	const rate = 1 << 24
+	c.LearningRate = rate
+	s := classifierOn(tb, d, c, in)
+	before := params(tb, s)
+	loss := train(tb, d, s, b)
+	g := params(tb, s)
+	for i := range g {
+		g[i] = float32((float64(before[i]) - float64(g[i])) / rate)
+	}
+	return g, loss
+}
+
+// shapes are the networks whose gradients are compared, the small ones first.
+var shapes = []struct {
+	name           string
+	cnn            gpu.CNN
+	sample         stages.Type
+	batch, samples int
+	classes        int
+}{
+	{"one block", gpu.CNN{Width: 2, Depth: 1, Stride: 1}, stages.TensorType(1, 4, 4), 2, 2, 2},
+	{"colour, odd size", gpu.CNN{Width: 5, Depth: 1, Stride: 1}, stages.TensorType(3, 7, 9), 3, 3, 4},
+	{"two blocks, short batch", gpu.CNN{Width: 3, Depth: 2, Stride: 1}, stages.TensorType(2, 9, 6), 4, 1, 3},
+	{"stride 2", gpu.CNN{Width: 3, Depth: 2, Stride: 2}, stages.TensorType(2, 11, 8), 5, 5, 3},
+	{"three blocks", gpu.CNN{Width: 6, Depth: 3, Stride: 1}, stages.TensorType(3, 17, 19), 17, 17, 10},
+	{"stride 3, one sample", gpu.CNN{Width: 34, Depth: 2, Stride: 3}, stages.TensorType(3, 31, 29), 1, 1, 33},
+	{"wider than a tile", gpu.CNN{Width: 66, Depth: 2, Stride: 1}, stages.TensorType(5, 9, 9), 17, 17, 130},
+	{"split sums", gpu.CNN{Width: 20, Depth: 2, Stride: 1}, stages.TensorType(3, 50, 46), 9, 9, 5},
+}
+
+// Every gradient is the CPU's within 1e-3 of the largest of its layer, and nearly all are within 1e-3 of themselves.
+func TestGradients(t *testing.T) {
+	d := openDevice(t)
+	host := cpu.New("Reference.")
+	for _, tc := range shapes {
+		t.Run(tc.name, func(t *testing.T) {
+			in := gpu.Input{Sample: tc.sample, Batch: tc.batch, Classes: tc.classes, Seed: 7}
+			b := randomBatch(tc.sample, tc.samples, tc.classes, 5)
+			want, wantLoss := gradients(t, host, tc.cnn, in, b)
+			got, loss := gradients(t, d, tc.cnn, in, b)
+			if math.Abs(loss-wantLoss) > 1e-5*wantLoss {
+				t.Errorf("loss %v, want %v", loss, wantLoss)
+			}
+			compareGradients(t, &tc.cnn, in, got, want, 1e-3)
+		})
+	}
+}
+
+// compareGradients reports gradients that are further from want than tolerance, relative to themselves or, where they are
+// what a sum's terms leave of each other, to 1/100 of their layer's root mean square.
+func compareGradients(t *testing.T, c *gpu.CNN, in gpu.Input, got, want []float32, tolerance float64) {
+	t.Helper()
+	net, err := c.Net(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ends := []int{}
+	for _, conv := range net.Blocks {
+		ends = append(ends, conv.Bias, conv.Bias+conv.Out)
+	}
+	start := 0
+	for i, end := range append(ends, net.Bias, net.Params) {
+		square := 0.0
+		for _, v := range want[start:end] {
+			square += float64(v) * float64(v)
+		}
+		floor := math.Sqrt(square/float64(end-start)) / 100
+		bad := 0
+		for j := start; j < end; j++ {
+			if diff := math.Abs(float64(got[j]) - float64(want[j])); !(diff <= tolerance*max(math.Abs(float64(want[j])), floor)) {
+				if bad++; bad <= 3 {
+					t.Errorf("gradient %d of the %s of layer %d is %v, want %v", j-start, []string{"weights", "biases"}[i%2], i/2, got[j], want[j])
+				}
+			}
+		}
+		if bad > 3 {
+			t.Errorf("and %d more of %d", bad-3, end-start)
+		}
+		start = end
+	}
+}
+
+// On tensor cores each layer's gradients are off by no more than TF32's rounding makes them, and the largest of equals that
+// it changes.
+func TestGradientsTF32(t *testing.T) {
+	d := openDevice(t)
+	host := cpu.New("Reference.")
+	for _, tc := range shapes {
+		t.Run(tc.name, func(t *testing.T) {
+			in := gpu.Input{Sample: tc.sample, Batch: tc.batch, Classes: tc.classes, Seed: 7}
+			b := randomBatch(tc.sample, tc.samples, tc.classes, 5)
+			want, _ := gradients(t, host, tc.cnn, in, b)
+			single, _ := gradients(t, d, tc.cnn, in, b)
+			tc.cnn.Precision = "tf32"
+			got, _ := gradients(t, d, tc.cnn, in, b)
+			if slices.Equal(got, single) {
+				t.Error("the gradients are those of float32")
+			}
+			off, all := 0.0, 0.0
+			for i, v := range want {
+				off += (float64(got[i]) - float64(v)) * (float64(got[i]) - float64(v))
+				all += float64(v) * float64(v)
+			}
+			if !(off < 0.02*0.02*all) {
+				t.Errorf("the gradients are %.2g off, relative to all", math.Sqrt(off/all))
+			}
+		})
+	}
+}
+
+// Gradients are difference quotients of the loss.
+func TestFiniteDifferences(t *testing.T) {
+	d := openDevice(t)
+	for _, tc := range shapes[:4] {
+		t.Run(tc.name, func(t *testing.T) {
+			in := gpu.Input{Sample: tc.sample, Batch: tc.batch, Classes: tc.classes, Seed: 7}
+			b := randomBatch(tc.sample, tc.samples, tc.classes, 5)
+			want, _ := gradients(t, d, tc.cnn, in, b)
+			tc.cnn.LearningRate = 0
+			s := classifierOn(t, d, tc.cnn, in).(*classifier)
+			loss := func(i int, value float32) float64 {
+				s.set(t, i, value)
+				return train(t, d, s, b)
+			}
+			const h = 1.0 / 256
+			stride, off := 1+len(want)/100, 0
+			for i := 0; i < len(want); i += stride {
+				v := params(t, s)[i]
+				up, down := loss(i, v+h), loss(i, v-h)
+				s.set(t, i, v)
+				if got := (up - down) / (2 * h); math.Abs(got-float64(want[i])) > 2e-4+1e-3*math.Abs(got) {
+					off++
+					t.Logf("the loss changes by %v times parameter %d, and its gradient is %v", got, i, want[i])
+				}
+			}
+			// Where a value is about to become the largest of its window, or cut off, the quotient is between two gradients.
+			if most := len(want) / stride / 20; off > most {
+				t.Errorf("%d of %d gradients are off, more than %d", off, len(want)/stride, most)
+			}
+		})
+	}
+}
+
+// set changes one parameter.
+func (s *classifier) set(tb testing.TB, i int, value float32) {
+	tb.Helper()
+	err := s.d.do(func() error {
+		var err error
+		s.network.runs(s.net, func(l *layer, at, padded, count int) {
+			if at <= i && i < at+count {
+				err = cu.MemcpyHtoD(l.params+floats(padded+i-at), unsafe.Pointer(&value), 4)
+			}
+		})
+		return errors.Join(err, cu.Synchronize())
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// A hundred steps go as the CPU's, short batches among them.
+func TestLossCurve(t *testing.T) {
+	d := openDevice(t)
+	sample := stages.TensorType(3, 12, 11)
+	in := gpu.Input{Sample: sample, Batch: 12, Classes: 4, Seed: 3}
+	c := gpu.CNN{Width: 6, Depth: 2, Stride: 1, LearningRate: 0.02, Momentum: 0.9}
+	host := cpu.New("Reference.")
+	reference, s := classifierOn(t, host, c, in), classifierOn(t, d, c, in)
+	var first, last float64
+	for i := range 100 {
+		// Each class has a brighter spot of its own, so that there is something to learn.
+		b := randomBatch(sample, 12-i%5, 4, uint64(i))
+		for j, label := range b.Labels {
+			for p := range 9 {
+				b.F32[j*sample.Len()+int(label)*30+p*12] += 1.5
+			}
+		}
+		want, got := train(t, host, reference, b), train(t, d, s, b)
+		if math.Abs(got-want) > 0.01*want {
+			t.Fatalf("loss %v after %d steps, want %v", got, i+1, want)
+		}
+		if i == 0 {
+			first = got
+		}
+		last = got
+	}
+	if last > first/2 {
+		t.Errorf("the loss goes from %v to %v: nothing was learnt", first, last)
+	}
+
+	b := randomBatch(sample, 11, 4, 1000)
+	want, got := make([]int32, 12), make([]int32, 12)
+	for _, p := range []struct {
+		device gpu.Device
+		s      gpu.Classifier
+		into   []int32
+	}{{host, reference, want}, {d, s, got}} {
+		batch, err := p.device.Upload(t.Context(), b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer batch.Free()
+		before := params(t, p.s)
+		if err := p.s.Predict(t.Context(), batch, p.into); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(before, params(t, p.s)) {
+			t.Error("a prediction changed the parameters")
+		}
+	}
+	if !slices.Equal(want, got) {
+		t.Errorf("predicted %v, want %v", got, want)
+	}
+}
+
+// Steps that nobody waits for give the same bits as steps one by one, and as those of another classifier.
+func TestReproducible(t *testing.T) {
+	d := openDevice(t)
+	sample := stages.TensorType(3, 14, 12)
+	in := gpu.Input{Sample: sample, Batch: 9, Classes: 5, Seed: 3}
+	for _, precision := range []string{"float32", "tf32"} {
+		c := gpu.CNN{Width: 9, Depth: 1, Stride: 1, LearningRate: 0.01, Momentum: 0.9, Precision: precision}
+		steps := maxSteps + 6
+		var batches []*stages.Batch
+		for i := range steps {
+			batches = append(batches, randomBatch(sample, 9-i%3, 5, uint64(i)))
+		}
+		waited := classifierOn(t, d, c, in)
+		var want []float64
+		for _, b := range batches {
+			want = append(want, train(t, d, waited, b))
+		}
+		s := classifierOn(t, d, c, in)
+		var events []gpu.Event
+		for _, b := range batches {
+			batch, err := d.Upload(t.Context(), b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			e, err := s.Submit(t.Context(), batch)
+			if err != nil {
+				t.Fatal(err)
+			}
+			batch.Free()
+			events = append(events, e)
+		}
+		for i, e := range events {
+			if err := e.Wait(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if loss, err := e.(*step).read(); err != nil || loss != want[i] {
+				t.Fatalf("%s: loss %v of step %d, %v, want %v", precision, loss, i+1, err, want[i])
+			}
+			if took, ok := e.Elapsed(); !ok || took <= 0 {
+				t.Fatalf("step %d took %v, %v", i+1, took, ok)
+			}
+		}
+		if loss, err := s.Loss(); err != nil || loss != want[steps-1] {
+			t.Errorf("%s: loss %v, %v, want %v", precision, loss, err, want[steps-1])
+		}
+		if !slices.Equal(params(t, waited), params(t, s)) {
+			t.Errorf("%s: the parameters differ", precision)
+		}
+	}
+}
+
+// What isn't a batch to learn from is the CPU's error, word by word, and changes nothing.
+func TestRefuses(t *testing.T) {
+	d := openDevice(t)
+	host := cpu.New("Reference.")
+	sample := stages.TensorType(3, 8, 8)
+	in := gpu.Input{Sample: sample, Batch: 4, Classes: 3, Seed: 3}
+	c := gpu.CNN{Width: 4, Depth: 1, Stride: 1, LearningRate: 0.5}
+	for _, tc := range []struct {
+		name   string
+		change func(b *stages.Batch)
+		err    string
+	}{
+		{"label too large", func(b *stages.Batch) { b.Labels[2] = 3 }, "sample 2 of batch 8 has label 3, and the classifier has 3 classes, counted from 0: set classes, or leave it out to have as many as the data"},
+		{"negative label", func(b *stages.Batch) { b.Labels[0] = -1 }, "sample 0 of batch 8 has label -1, and the classifier has 3 classes, counted from 0: set classes, or leave it out to have as many as the data"},
+		{"not a number", func(b *stages.Batch) { b.F32[100] = float32(math.NaN()) }, "the loss of step 1 is NaN: the training diverges; lower learning_rate (it is 0.5), or scale the data to around 0 with prepare \"normalize\""},
+		{"infinite", func(b *stages.Batch) { b.F32[300] = float32(math.Inf(1)) }, "the loss of step 1 is NaN: the training diverges; lower learning_rate (it is 0.5), or scale the data to around 0 with prepare \"normalize\""},
+		{"too long", func(b *stages.Batch) { *b = *randomBatch(sample, 5, 3, 1); b.Index = 8 }, "batch 8 has 5 samples, and the classifier takes 1 to 4"},
+		{"other samples", func(b *stages.Batch) { b.Sample = stages.TensorType(3, 8, 4) }, "batch 8 holds float32 3×8×4, and the classifier takes float32 3×8×8"},
+		{"no labels", func(b *stages.Batch) { b.Labels = nil }, "batch 8 has 768 values and 0 labels for its 4 samples of float32 3×8×8"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			for _, device := range []gpu.Device{host, d} {
+				s := classifierOn(t, device, c, in)
+				if _, err := s.Loss(); err == nil || err.Error() != "no step has been done yet" {
+					t.Errorf("loss before the first step: %v", err)
+				}
+				before := params(t, s)
+				b := randomBatch(sample, 4, 3, 1)
+				b.Index = 8
+				tc.change(b)
+				batch, err := device.Upload(t.Context(), b)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer batch.Free()
+				e, err := s.Submit(t.Context(), batch)
+				if err == nil {
+					err = e.Wait(t.Context())
+				}
+				if err == nil || err.Error() != tc.err {
+					t.Errorf("on %s:\n got %v\nwant %s", device.Info().Kind, err, tc.err)
+				}
+				if !slices.Equal(before, params(t, s)) {
+					t.Errorf("on %s: the parameters changed", device.Info().Kind)
+				}
+			}
+		})
+	}
+}
+
+// openDevice opens the GPU or the emulated one, and skips the test where there is none and none is asked for.
+func openDevice(tb testing.TB) *Device {
+	tb.Helper()
+	d, err := Open("Test.")
+	if err != nil {
+		if os.Getenv("PIPECTL_REQUIRE_CUDA") == "1" {
+			tb.Fatal(err)
+		}
+		tb.Skip(err)
+	}
+	tb.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return d
+}
