@@ -43,7 +43,7 @@ struct Instruction {
 	Order order = Order::Equal;
 	Combine combine = Combine::No;
 	Rounding rounding = Rounding::Nearest;
-	bool unordered = false; // a comparison with NaN is true
+	bool unordered = false; // a comparison with NaN is true, a minimum or maximum with it NaN
 	bool saturate = false;
 	char variant = 0; // of a shuffle: u(p), d(own), b(fly), i(dx); of an atomic: a(dd), m(in), M(ax), e(xchange), c(as)
 	int guard = -1;   // the predicate's register

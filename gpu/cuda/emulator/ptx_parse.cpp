@@ -342,6 +342,8 @@ private:
 				in.space = spaces.at(w);
 			} else if (roundings.count(w)) {
 				in.rounding = roundings.at(w);
+			} else if (w == "NaN" && (name == "min" || name == "max")) {
+				in.unordered = true;
 			} else if (w == "warp" && name == "bar") {
 				in.op = Op::WarpBarrier;
 			} else if (w == "wide") {

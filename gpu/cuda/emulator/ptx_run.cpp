@@ -91,8 +91,8 @@ uint64_t arithmetic(const Instruction &in, uint64_t a, uint64_t b, uint64_t c) {
 		case Op::Multiply: return bits(inMode(in.rounding, [&]() -> float { return x * y; }));
 		case Op::FusedMultiplyAdd: return bits(inMode(in.rounding, [&]() -> float { return fmaf(x, y, z); }));
 		case Op::Divide: return bits(x / y);
-		case Op::Minimum: return bits(fminf(x, y));
-		case Op::Maximum: return bits(fmaxf(x, y));
+		case Op::Minimum: return bits(in.unordered && (x != x || y != y) ? NAN : fminf(x, y));
+		case Op::Maximum: return bits(in.unordered && (x != x || y != y) ? NAN : fmaxf(x, y));
 		case Op::Negate: return bits(-x);
 		case Op::Absolute: return bits(fabsf(x));
 		case Op::Exp2: return bits(exp2f(x));
