@@ -181,10 +181,10 @@ func (d *Device) alloc(what string, fixed, perSample, samples int) (cu.DevicePtr
 	}
 	free, total, infoErr := driver.MemInfo()
 	if infoErr != nil {
-		return 0, fmt.Errorf("%s need %s of device memory: %w", what, stages.Bytes(n).Text(), err)
+		return 0, fmt.Errorf("%s need %s of device memory: %w", what, stages.Bytes(n), err)
 	}
 	err = fmt.Errorf("%s need %s of device memory, of which %s of %s are free: %w",
-		what, stages.Bytes(n).Text(), stages.Bytes(free).Text(), stages.Bytes(total).Text(), err)
+		what, stages.Bytes(n), stages.Bytes(free), stages.Bytes(total), err)
 	if fit := (int(free) - fixed) / max(perSample, 1); perSample > 0 && fit > 0 {
 		return 0, fmt.Errorf("%w; a batch of %d samples would fit", err, min(fit, samples-1))
 	}

@@ -53,13 +53,13 @@ func (b hostBlock) take(n int) ([]byte, error) {
 	if !b.pinned {
 		mem, err := syscall.Mmap(-1, 0, n, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
 		if err != nil {
-			return nil, fmt.Errorf("mapping %s of host memory: %w", stages.Bytes(n).Text(), err)
+			return nil, fmt.Errorf("mapping %s of host memory: %w", stages.Bytes(n), err)
 		}
 		return mem, nil
 	}
 	mem, err := driver.HostAlloc(n)
 	if errors.Is(err, driver.OutOfMemory) {
-		return nil, fmt.Errorf("taking %s of page-locked host memory: %w; make the batches smaller, or set pinned = false in the transfer block", stages.Bytes(n).Text(), err)
+		return nil, fmt.Errorf("taking %s of page-locked host memory: %w; make the batches smaller, or set pinned = false in the transfer block", stages.Bytes(n), err)
 	}
 	return mem, failed(err, "taking page-locked host memory")
 }

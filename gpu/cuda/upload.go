@@ -134,7 +134,7 @@ func (d *Device) copy(buf *buffer, b *stages.Batch) error {
 			continue
 		}
 		if err := cu.MemcpyHtoDAsync(part.to, unsafe.Pointer(unsafe.SliceData(part.from)), int64(len(part.from)), d.copies); err != nil {
-			return failed(err, "copying "+stages.Bytes(len(part.from)).Text()+" to the GPU")
+			return failed(err, "copying "+stages.Bytes(len(part.from)).String()+" to the GPU")
 		}
 	}
 	return buf.copied.finish(d.copies)
@@ -187,7 +187,7 @@ func (buf *buffer) stage(n int) error {
 	}
 	mem, err := driver.HostAlloc(n)
 	if err != nil {
-		return failed(err, "taking "+stages.Bytes(n).Text()+" of page-locked host memory")
+		return failed(err, "taking "+stages.Bytes(n).String()+" of page-locked host memory")
 	}
 	buf.staging = mem
 	return nil

@@ -562,3 +562,12 @@ API void emulator_fail(int64_t n, int result) {
 	machine.failAt = n;
 	machine.failWith = CUresult(result);
 }
+
+// emulator_reset forgets everything: what programs hold, a lost device and what fails.
+API void emulator_reset() {
+	std::lock_guard<std::recursive_mutex> lock(machine.mutex);
+	machine.destroyContext();
+	machine.retained = 0;
+	machine.failAt = 0;
+	memset(machine.left, 0, sizeof machine.left);
+}
