@@ -15,6 +15,8 @@ import (
 
 	"github.com/pipectl/pipectl/gpu"
 	"github.com/pipectl/pipectl/gpu/cpu"
+	"github.com/pipectl/pipectl/gpu/cuda/driver"
+	"github.com/pipectl/pipectl/gpu/cuda/emulator/control"
 	"github.com/pipectl/pipectl/stages"
 )
 
@@ -84,6 +86,9 @@ func gradients(tb testing.TB, d gpu.Device, c gpu.CNN, in gpu.Input, b *stages.B
 	const rate = 1 << 24
 	c.LearningRate = rate
 	s := classifierOn(tb, d, c, in)
+	if s, ok := s.(*classifier); ok {
+		s.scatter(tb)
+	}
 	before := params(tb, s)
 	loss := train(tb, d, s, b)
 	g := params(tb, s)
@@ -397,9 +402,14 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// openDevice opens the GPU or the emulated one, and skips the test where there is none and none is asked for.
+// openDevice opens the GPU or the emulated one, and skips the test where there is none and none is asked for. At the end
+// nothing of the emulated one may be left.
 func openDevice(tb testing.TB) *Device {
 	tb.Helper()
+	var e *control.Emulator
+	if os.Getenv(driver.Variable) != "" {
+		e = emulator(tb)
+	}
 	d, err := Open("Test.")
 	if err != nil {
 		if os.Getenv("PIPECTL_REQUIRE_CUDA") == "1" {
@@ -411,6 +421,54 @@ func openDevice(tb testing.TB) *Device {
 		if err := d.Close(); err != nil {
 			tb.Error(err)
 		}
+		if e == nil {
+			return
+		}
+		if s := e.State(); s.Held != (control.Held{}) || s.Left != (control.Held{}) {
+			tb.Errorf("after Close the driver holds %+v, and freed %+v itself", s.Held, s.Left)
+		}
 	})
 	return d
+}
+
+// scatter moves each piece of the network's memory to memory of its own, of exactly its size, so that what reads or writes
+// past its end is out of bounds.
+func (s *classifier) scatter(tb testing.TB) {
+	tb.Helper()
+	a := arena{samples: s.in.Batch, next: s.memory}
+	layOut(s.net, &a)
+	moved := map[cu.DevicePtr]cu.DevicePtr{}
+	for at, n := range a.taken {
+		err := s.d.do(func() (err error) {
+			if moved[at], err = cu.MemAlloc(int64(n)); err != nil {
+				return err
+			}
+			host := unsafe.Pointer(unsafe.SliceData(make([]byte, n)))
+			return errors.Join(cu.MemcpyDtoH(host, at, int64(n)), cu.MemcpyHtoD(moved[at], host, int64(n)), cu.Synchronize())
+		})
+		if err != nil {
+			tb.Fatal(err)
+		}
+		tb.Cleanup(func() {
+			if err := s.d.do(func() error { return cu.MemFree(moved[at]) }); err != nil {
+				tb.Error(err)
+			}
+		})
+	}
+	n := s.network
+	pointers := []*cu.DevicePtr{&n.in, &n.partial, &n.dLogits, &n.losses, &n.loss, &n.predicted}
+	for i := range n.blocks {
+		b := &n.blocks[i]
+		pointers = append(pointers, &b.in, &b.out, &b.argmax, &b.dOut)
+	}
+	for _, l := range n.layers() {
+		pointers = append(pointers, &l.params, &l.velocity, &l.gradients)
+	}
+	for _, p := range pointers {
+		to, ok := moved[*p]
+		if !ok {
+			tb.Fatalf("%#x isn't a piece of the network's memory", *p)
+		}
+		*p = to
+	}
 }

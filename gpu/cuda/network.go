@@ -90,13 +90,18 @@ func padded(n int) int { return (n + 3) &^ 3 }
 type arena struct {
 	samples   int // of a batch at most
 	next      cu.DevicePtr
-	perSample int // bytes of next that grow with samples
+	taken     map[cu.DevicePtr]int // the pieces' bytes
+	perSample int                  // those that each sample adds
 }
 
 // take returns a piece of n bytes, aligned for any use.
 func (a *arena) take(n int) cu.DevicePtr {
 	const alignment = 256
 	p := a.next
+	if a.taken == nil {
+		a.taken = map[cu.DevicePtr]int{}
+	}
+	a.taken[p] = n
 	a.next += cu.DevicePtr(ceilDiv(n, alignment) * alignment)
 	return p
 }
