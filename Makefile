@@ -1,5 +1,5 @@
 # pipectl needs Go and gcc. What else it needs is libjpeg-turbo's headers: `make deps` installs them, and without them
-# pipectl is built with Go's own JPEG decoder.
+# pipectl is built with Go's own JPEG decoder. The tests need g++ too, and install it.
 .DEFAULT_GOAL := build
 SHELL := /bin/sh
 comma := ,
@@ -33,13 +33,20 @@ build: deps ## build bin/pipectl
 demo: build ## bisect a real image pipeline on the bundled photos: set-up and all, about a minute
 	$(BIN) run examples/photos
 
-test: deps ## run all tests, with the race detector where it can
+test: deps test-cuda ## run all tests, with the race detector where it can
 	$(TEST) $(RACE) -timeout 12m $(PACKAGES)
 
 emulator: $(EMULATOR) ## build an emulated CUDA driver for tests, with g++ alone
 
-$(EMULATOR): $(wildcard gpu/cuda/emulator/* gpu/cuda/emulator/testdata/* gpu/cuda/kernels/*)
-	gpu/cuda/emulator/build $(CURDIR)/$@
+$(EMULATOR): gpu/cuda/emulator/build $(wildcard $(addprefix gpu/cuda/,emulator/*.h emulator/*.cpp emulator/testdata/*.cu kernels/*.h kernels/*.cu driver/include/*.h))
+	@tools/deps $(CXX)
+	gpu/cuda/emulator/build $@
+
+test-cuda: $(if $(CUDA),$(EMULATOR)) ## run the tests of CUDA on the emulated driver
+	$(if $(CUDA),PIPECTL_LIBCUDA=$(CURDIR)/$(EMULATOR) PIPECTL_REQUIRE_CUDA=1 $(TEST) $(RACE) ./gpu/cuda/... ./gpu/devices)
+
+check-cuda-h: ## compare our cuda.h with a toolkit's: CUDA_H=FILE
+	gpu/cuda/driver/compare $(CUDA_H)
 
 check: deps ## check format, vet, staticcheck and generated files
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go' 2>/dev/null || find . -name '*.go')); \
@@ -69,4 +76,4 @@ examples: build ## run every example, in turn
 clean: ## remove what was built
 	rm -rf bin
 
-.PHONY: help deps build demo test emulator check fmt docs golden bench examples clean
+.PHONY: help deps build demo test emulator test-cuda check-cuda-h check fmt docs golden bench examples clean

@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 func opened(t *testing.T, variables ...string) string {
 	t.Helper()
 	c := exec.Command(os.Args[0])
-	c.Env = append(append(os.Environ(), Variable+"=", "DRIVER_TEST_OPEN=1"), variables...)
+	c.Env = append(append(os.Environ(), Variable+"=", "DRIVER_TEST_OPEN=1", "GORACE=atexit_sleep_ms=0"), variables...)
 	out, err := c.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)

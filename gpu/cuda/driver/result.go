@@ -19,6 +19,7 @@ type Result int
 const (
 	OutOfMemory    Result = C.CUDA_ERROR_OUT_OF_MEMORY
 	NotReady       Result = C.CUDA_ERROR_NOT_READY
+	NotFound       Result = C.CUDA_ERROR_NOT_FOUND
 	OldDriver      Result = C.CUDA_ERROR_UNSUPPORTED_PTX_VERSION
 	NoKernelForGPU Result = C.CUDA_ERROR_NO_BINARY_FOR_GPU
 	InvalidPTX     Result = C.CUDA_ERROR_INVALID_PTX
