@@ -81,8 +81,8 @@ func (d *Device) NewClassifier(c *gpu.CNN, in gpu.Input) (gpu.Classifier, error)
 
 // loadTF32 loads the kernels for tensor cores, once. Called on the main thread.
 func (d *Device) loadTF32() error {
-	if _, err := d.kernel("conv_forward_tf32_64"); err == nil {
-		return nil
+	if _, err := d.kernel("conv_forward_tf32_64"); !errors.Is(err, driver.NotFound) {
+		return err
 	}
 	major, err := d.device.Attribute(cu.ComputeCapabilityMajor)
 	if err != nil {

@@ -3,6 +3,8 @@
 package cuda
 
 import (
+	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +16,7 @@ import (
 	"github.com/pipectl/pipectl/gpu"
 	"github.com/pipectl/pipectl/gpu/cpu"
 	"github.com/pipectl/pipectl/gpu/cuda/driver"
+	"github.com/pipectl/pipectl/gpu/cuda/emulator/control"
 	"github.com/pipectl/pipectl/stages"
 )
 
@@ -211,4 +214,69 @@ func (d *Device) past(tb testing.TB) *event {
 		tb.Fatal(err)
 	}
 	return e
+}
+
+// session trains and predicts, and returns the errors it meets; it goes on where a program would.
+func session() error {
+	d, err := Open("Test.")
+	if err != nil {
+		return err
+	}
+	return errors.Join(trainOn(d), d.Close())
+}
+
+func trainOn(d *Device) (err error) {
+	ctx := context.Background()
+	in := gpu.Input{Sample: stages.TensorType(3, 4, 4), Batch: 2, Classes: 3}
+	s, err := d.NewClassifier(&gpu.CNN{Width: 2, Depth: 2, Stride: 1, Precision: "tf32"}, in)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	var last *gpu.Batch
+	for i := range 2 {
+		batch, err := d.Upload(ctx, randomBatch(in.Sample, 2, 3, uint64(i)))
+		if err != nil {
+			return err
+		}
+		defer batch.Free()
+		e, err := s.Submit(ctx, batch)
+		if err == nil {
+			err = e.Wait(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		last = batch
+	}
+	_, lossErr := s.Loss()
+	_, paramsErr := s.Params(ctx)
+	return errors.Join(lossErr, paramsErr, s.Predict(ctx, last, make([]int32, 2)))
+}
+
+// Whichever call of the driver fails in a session, and whether the device is lost by it or not, the error says so and nothing
+// is left behind.
+func TestEveryCallOfTrainingFails(t *testing.T) {
+	e := emulator(t)
+	e.Fail(0, 0)
+	if err := session(); err != nil {
+		t.Fatal(err)
+	}
+	calls := e.State().Calls
+	for _, result := range []driver.Result{driver.OutOfMemory, 719} {
+		for n := int64(1); n <= calls; n++ {
+			e.Reset()
+			e.Fail(n, int(result))
+			err := session()
+			if !errors.Is(err, result) {
+				t.Errorf("call %d of %d fails with %d, and the error is: %v", n, calls, result, err)
+				continue
+			}
+			// What can't be freed goes with the context, as does what a lost device had.
+			s, freed := e.State(), regexp.MustCompile("freeing|ending|unloading|leaving").MatchString(err.Error())
+			if s.Held != (control.Held{}) && !freed || s.Left != (control.Held{}) && !freed && !result.Fatal() {
+				t.Errorf("call %d fails with %d (%v): left %+v and %+v", n, result, err, s.Held, s.Left)
+			}
+		}
+	}
 }

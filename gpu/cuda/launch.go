@@ -43,16 +43,19 @@ func (d *Device) kernel(name string) (*kernel, error) {
 	if k, ok := d.kernels[name]; ok {
 		return k, nil
 	}
-	var err error
 	for _, m := range d.modules {
-		var f cu.Function
-		if f, err = m.Function(name); err == nil {
-			k := &kernel{name, f}
-			d.kernels[name] = k
-			return k, nil
+		f, err := m.Function(name)
+		if errors.Is(driver.Of(err), driver.NotFound) {
+			continue
 		}
+		if err != nil {
+			return nil, failed(err, "finding the kernel "+name)
+		}
+		k := &kernel{name, f}
+		d.kernels[name] = k
+		return k, nil
 	}
-	return nil, failed(err, "finding the kernel "+name)
+	return nil, fmt.Errorf("finding the kernel %s: %w", name, driver.NotFound)
 }
 
 // launch starts a kernel on s with a grid of blocks, blocks of threads and shared bytes of dynamic shared memory. The

@@ -477,13 +477,20 @@ API CUresult cuModuleLoadData(CUmodule *m, const void *image) {
 	const int version = setting("VERSION", 12040);
 	if (versionOf(source, ".version") > (version / 1000 - 4) * 10 + version % 1000 / 10) return CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
 	if (versionOf(source, ".target") > setting("CAPABILITY", 80)) return CUDA_ERROR_NO_BINARY_FOR_GPU;
-	auto module = std::make_unique<CUmod_st>();
-	std::string error;
-	module->kernels = ptx::parse(source, error);
-	if (!error.empty()) {
-		fprintf(stderr, "emulated CUDA: PTX: %s\n", error.c_str());
-		return CUDA_ERROR_INVALID_PTX;
+	// Tests load the same kernels again and again.
+	static std::map<std::string, std::map<std::string, ptx::Kernel>> parsed;
+	auto known = parsed.find(source);
+	if (known == parsed.end()) {
+		std::string error;
+		auto kernels = ptx::parse(source, error);
+		if (!error.empty()) {
+			fprintf(stderr, "emulated CUDA: PTX: %s\n", error.c_str());
+			return CUDA_ERROR_INVALID_PTX;
+		}
+		known = parsed.emplace(source, std::move(kernels)).first;
 	}
+	auto module = std::make_unique<CUmod_st>();
+	module->kernels = known->second;
 	*m = module.release();
 	machine.modules.insert(*m);
 	return CUDA_SUCCESS;
