@@ -11,10 +11,11 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 JPEG     = $(shell echo 'int x;' | $(CC) -include stdio.h -include jpeglib.h -fsyntax-only -x c - 2>/dev/null || echo purejpeg)
 BUILD    = $(GO) build -trimpath -tags '$(strip $(JPEG) $(CUDA) $(TAGS))' -ldflags '-X github.com/pipectl/pipectl/internal/cli.version=$(VERSION)'
 # CUDA is in every build for a processor that gpu/cuda/driver knows, driver or no driver; NO_CUDA=1 leaves it out. To Go's own
-# flags for cgo come those that gorgonia.org/cu is compiled and linked with.
+# flags for cgo come our cuda.h and what lets the binary start without the libraries: a libcuda.so.1 of the machine isn't linked,
+# and go-nvml's functions are looked up when they are called, though some distributions' gcc would have it at the start.
 CUDA     = $(if $(NO_CUDA),,$(if $(filter linux/amd64 linux/arm64,$(shell $(GO) env GOOS)/$(shell $(GO) env GOARCH)),cuda))
-export CGO_CFLAGS  := $(or $(CGO_CFLAGS),-O2 -g) $(if $(CUDA),-I$(CURDIR)/gpu/cuda/driver/include)
-export CGO_LDFLAGS := $(or $(CGO_LDFLAGS),-O2 -g) $(if $(CUDA),-Wl$(comma)--as-needed)
+export CGO_CFLAGS  := $(or $(CGO_CFLAGS),-O2 -g) $(if $(CUDA),-I$(CURDIR)/gpu/cuda/driver/include -Wno-deprecated-declarations)
+export CGO_LDFLAGS := $(or $(CGO_LDFLAGS),-O2 -g) $(if $(CUDA),-Wl$(comma)--as-needed$(comma)-z$(comma)lazy)
 EMULATOR = bin/emulator/libcuda.so.1
 # The race detector needs one of the platforms it knows.
 RACE     = $(if $(filter linux/amd64 linux/arm64 darwin/amd64 darwin/arm64,$(shell $(GO) env GOOS)/$(shell $(GO) env GOARCH)),-race)
@@ -43,7 +44,7 @@ $(EMULATOR): gpu/cuda/emulator/build $(wildcard $(addprefix gpu/cuda/,emulator/*
 	gpu/cuda/emulator/build $@
 
 test-cuda: $(if $(CUDA),$(EMULATOR)) ## run the tests of CUDA on the emulated driver
-	$(if $(CUDA),PIPECTL_LIBCUDA=$(CURDIR)/$(EMULATOR) PIPECTL_REQUIRE_CUDA=1 $(TEST) $(RACE) ./gpu/cuda/... ./gpu/devices)
+	$(if $(CUDA),PIPECTL_LIBCUDA=$(CURDIR)/$(EMULATOR) PIPECTL_REQUIRE_CUDA=1 $(TEST) $(RACE) ./gpu/cuda/... ./gpu/devices ./gpu/nvml)
 
 check-cuda-h: ## compare our cuda.h with a toolkit's: CUDA_H=FILE
 	gpu/cuda/driver/compare $(CUDA_H)
