@@ -46,6 +46,16 @@ $(EMULATOR): gpu/cuda/emulator/build $(wildcard $(addprefix gpu/cuda/,emulator/*
 test-cuda: $(if $(CUDA),$(EMULATOR)) ## run the tests of CUDA on the emulated driver
 	$(if $(CUDA),PIPECTL_LIBCUDA=$(CURDIR)/$(EMULATOR) PIPECTL_REQUIRE_CUDA=1 $(TEST) $(RACE) ./gpu/cuda/... ./gpu/devices ./gpu/nvml)
 
+ptx: ## compile the GPU's kernels anew, with clang
+	@tools/deps clang-14
+	gpu/cuda/kernels/build
+
+gpu-check: ## pack bin/gpu-check.tar: checks and measures the GPU of a machine without Go, by the script run in it
+	rm -rf bin/gpu-check && mkdir -p bin/gpu-check
+	$(GO) build -trimpath -tags 'purejpeg cuda' -o bin/gpu-check/ ./gpu/cuda/check ./cmd/pipectl
+	cp gpu/cuda/check/run bin/gpu-check/ && cp -r examples/photos bin/gpu-check/ && rm -rf bin/gpu-check/photos/.pipectl
+	tar -C bin -cf bin/gpu-check.tar gpu-check
+
 check-cuda-h: ## compare our cuda.h with a toolkit's: CUDA_H=FILE
 	gpu/cuda/driver/compare $(CUDA_H)
 
@@ -77,4 +87,4 @@ examples: build ## run every example, in turn
 clean: ## remove what was built
 	rm -rf bin
 
-.PHONY: help deps build demo test emulator test-cuda check-cuda-h check fmt docs golden bench examples clean
+.PHONY: help deps build demo test emulator test-cuda ptx gpu-check check-cuda-h check fmt docs golden bench examples clean
