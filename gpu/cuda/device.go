@@ -42,6 +42,7 @@ type Device struct {
 	mu      sync.Mutex
 	lost    error // why the context is lost
 	late    error // what nobody was there to be told
+	closed  bool
 	waiters []*thread
 	waiting sync.WaitGroup
 }
@@ -185,8 +186,9 @@ func (d *Device) alloc(what string, fixed, perSample, samples int) (cu.DevicePtr
 	}
 	err = fmt.Errorf("%s need %s of device memory, of which %s of %s are free: %w",
 		what, stages.Bytes(n), stages.Bytes(free), stages.Bytes(total), err)
-	if fit := (int(free) - fixed) / max(perSample, 1); perSample > 0 && fit > 0 {
-		return 0, fmt.Errorf("%w; a batch of %d samples would fit", err, min(fit, samples-1))
+	// Memory in pieces may be free and yet not fit, so the driver's word stands against the count.
+	if fit := min((int(free)-fixed)/max(perSample, 1), samples-1); fit > 0 {
+		return 0, fmt.Errorf("%w; a batch of %d samples would fit", err, fit)
 	}
 	return 0, err
 }
@@ -195,8 +197,12 @@ func (d *Device) alloc(what string, fixed, perSample, samples int) (cu.DevicePtr
 // the first that lost the device, or what freeing met.
 func (d *Device) Close() error {
 	d.mu.Lock()
+	if d.closed {
+		defer d.mu.Unlock()
+		return nil
+	}
 	lost := d.lost
-	d.lost = errors.New("the device is closed") // to those who come late
+	d.closed, d.lost = true, errors.New("the device is closed") // to those who come late
 	d.mu.Unlock()
 	d.waiting.Wait()
 	errs := []error{d.copier.run(d.freeCopies), d.main.run(d.free)}

@@ -349,14 +349,18 @@ func (s *sum) submit(b *gpu.Batch) (e *event, err error) {
 // that is left out is seen.
 func TestOrder(t *testing.T) {
 	for _, tc := range []struct {
-		name                  string
+		name, streams         string
 		await, release, right bool
 	}{
-		{"as it is", true, true, true},
-		{"the step doesn't wait for the copy", false, true, false},
-		{"the copy doesn't wait for the step before", true, false, false},
+		{"late", "", true, true, true},
+		{"late, the newest first", "newest", true, true, true},
+		{"at once", "eager", true, true, true},
+		{"the step doesn't wait for the copy", "", false, true, false},
+		{"the copy doesn't wait for the step before", "", true, false, false},
+		{"the copy doesn't wait for the step before, the newest first", "newest", true, false, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			t.Setenv("PIPECTL_EMULATOR_STREAMS", tc.streams)
 			d, _ := openSelftest(t)
 			const batches, buffers, n = 12, 2, 1000
 			sample := stages.TensorType(1, 1, n)

@@ -52,8 +52,8 @@ func (d *Device) Upload(ctx context.Context, b *stages.Batch) (*gpu.Batch, error
 			return err
 		}
 		if err := d.copy(buf, b); err != nil {
-			// What was started may still write into the buffer, and read b.
-			err = errors.Join(err, failed(d.copies.Synchronize(), "waiting for the copies"))
+			// What was started may still write into the buffer, and read b. An error of the waiting is the one that is there.
+			d.copies.Synchronize()
 			d.buffers.put(buf)
 			return err
 		}

@@ -7,11 +7,7 @@ package driver
 */
 import "C"
 
-import (
-	"unsafe"
-
-	"gorgonia.org/cu"
-)
+import "unsafe"
 
 // The calls below are those that gorgonia.org/cu lacks. Like its own they need a current context.
 
@@ -50,9 +46,4 @@ func Version() (int, error) {
 	var v C.int
 	err := result(C.cuDriverGetVersion(&v))
 	return int(v), err
-}
-
-// AllowShared lets f be launched with n bytes of dynamic shared memory, which without it is at most 48 KiB.
-func AllowShared(f cu.Function, n int) error {
-	return result(C.cuFuncSetAttribute(*(*C.CUfunction)(unsafe.Pointer(&f)), C.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, C.int(n)))
 }

@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"sync"
 	"unsafe"
 )
@@ -43,7 +44,12 @@ var open = sync.OnceValue(func() error {
 		}
 		return load(found)
 	}
-	if err := checkFile(file); err != nil {
+	// A name without a folder the dynamic linker would look for elsewhere.
+	file, err := filepath.Abs(file)
+	if err == nil {
+		err = checkFile(file)
+	}
+	if err != nil {
 		return fmt.Errorf("the driver library that %s names can't be used: %w", Variable, err)
 	}
 	return load(file)

@@ -3,6 +3,7 @@
 package driver
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -67,6 +68,7 @@ func TestOpen(t *testing.T) {
 		want      string
 	}{
 		{"named", []string{Variable + "=" + file}, "opened"},
+		{"named without a folder", []string{Variable + "=driver_test.go"}, "the driver library that PIPECTL_LIBCUDA names can't be used: " + beside(t, "driver_test.go") + " isn't a whole library: bad magic number '[47 47 103 111]' in record at byte 0x0"},
 		{"on the library path", []string{"LD_LIBRARY_PATH=/nowhere:" + folder}, "opened"},
 		{"no GPU", []string{Variable + "=" + file, "PIPECTL_EMULATOR_DEVICES=0"}, "the CUDA driver finds no GPU"},
 		{"failing", []string{Variable + "=" + file, "PIPECTL_EMULATOR_FAIL=1", "PIPECTL_EMULATOR_FAIL_WITH=999"}, "the CUDA driver can't be initialised: CUDA_ERROR_UNKNOWN (unknown error)"},
@@ -94,6 +96,16 @@ func TestOpenNothing(t *testing.T) {
 	if got := opened(t); got != want {
 		t.Errorf("\n got %s\nwant %s", got, want)
 	}
+}
+
+// beside returns the path of a file in this package's folder.
+func beside(t *testing.T, name string) string {
+	t.Helper()
+	file, err := filepath.Abs(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
 }
 
 // write writes a driver library with such content and returns its path.
@@ -143,5 +155,30 @@ func TestLoadOther(t *testing.T) {
 	}
 	if got := notInitialized.Error(); got != "CUDA error 3" {
 		t.Errorf("%q", got)
+	}
+}
+
+func TestFind(t *testing.T) {
+	whole, err := os.ReadFile(emulated(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := bytes.Clone(whole)
+	other[18], other[19] = 243, 0 // e_machine: RISC-V
+	good, foreign, broken, none := filepath.Dir(write(t, whole)), filepath.Dir(write(t, other)), filepath.Dir(write(t, whole[:1000])), t.TempDir()
+	for _, tc := range []struct {
+		name    string
+		folders []string
+		want    string
+		broken  bool
+	}{
+		{"none", []string{none, "/no/such"}, soname, false},
+		{"first", []string{none, good, broken}, filepath.Join(good, soname), false},
+		{"behind another processor's", []string{foreign, good}, filepath.Join(good, soname), false},
+		{"broken", []string{none, broken, good}, "", true},
+	} {
+		if got, err := find(tc.folders); got != tc.want || (err != nil) != tc.broken {
+			t.Errorf("%s: %q, %v, want %q", tc.name, got, err, tc.want)
+		}
 	}
 }

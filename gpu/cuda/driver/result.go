@@ -18,11 +18,9 @@ type Result int
 // The results that callers decide on.
 const (
 	OutOfMemory    Result = C.CUDA_ERROR_OUT_OF_MEMORY
-	NotReady       Result = C.CUDA_ERROR_NOT_READY
 	NotFound       Result = C.CUDA_ERROR_NOT_FOUND
 	OldDriver      Result = C.CUDA_ERROR_UNSUPPORTED_PTX_VERSION
 	NoKernelForGPU Result = C.CUDA_ERROR_NO_BINARY_FOR_GPU
-	InvalidPTX     Result = C.CUDA_ERROR_INVALID_PTX
 	noDevice       Result = C.CUDA_ERROR_NO_DEVICE
 	stubLibrary    Result = C.CUDA_ERROR_STUB_LIBRARY
 )

@@ -2,7 +2,8 @@
 //
 //	PIPECTL_EMULATOR_BACKEND=ptx      interprets the PTX that is loaded, with its checks; else the kernels' sources run,
 //	                                  compiled for the CPU
-//	PIPECTL_EMULATOR_STREAMS=eager    does all work at once; else as late as may be
+//	PIPECTL_EMULATOR_STREAMS=eager    does all work at once; else as late as may be, and where a call waits for all streams,
+//	                                  the oldest's first; with newest the newest's first
 //	PIPECTL_EMULATOR_DEVICES=0        finds no GPU
 //	PIPECTL_EMULATOR_MEMORY=n         has n bytes of device memory; else 1 GiB
 //	PIPECTL_EMULATOR_CAPABILITY=n     has the compute capability n, as in 75 for 7.5; else 8.0
@@ -22,13 +23,10 @@
 #include "machine.h"
 #include "ptx.h"
 
-int emu_run(const emu_kernel *, emu_dim3, emu_dim3, size_t, void **);
-
 struct CUctx_st {};
 struct CUfunc_st {
 	const ptx::Kernel *ptx;
-	const emu_kernel *native;
-	int sharedLimit = 48 << 10;
+	const NativeKernel *native;
 };
 struct CUmod_st {
 	std::map<std::string, ptx::Kernel> kernels;
@@ -149,7 +147,6 @@ API CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUde
 	case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y:
 	case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z: *value = 65535; break;
 	case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK: *value = 48 << 10; break;
-	case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: *value = 96 << 10; break;
 	case CU_DEVICE_ATTRIBUTE_WARP_SIZE: *value = 32; break;
 	case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = 1; break;
 	case CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT: *value = 2; break;
@@ -263,8 +260,8 @@ static bool isPinned(const void *p, size_t n) { return isIn(machine.pinned, rein
 static void *pointer(CUdeviceptr p) { return reinterpret_cast<void *>(p); }
 
 #define CHECK_STREAM                                                                                                             \
-	if (s && !machine.streams.count(s)) return CUDA_ERROR_INVALID_HANDLE;                                                        \
-	s = machine.streamOf(s)
+	if (!s) s = &machine.nullStream;                                                                                             \
+	if (!machine.has(s)) return CUDA_ERROR_INVALID_HANDLE
 
 static CUresult copyNow(void *to, const void *from, size_t n, Engine engine) {
 	CUresult result = machine.drainAll(true);
@@ -360,17 +357,18 @@ API CUresult cuStreamCreate(CUstream *s, unsigned int flags) {
 	CALL_CONTEXT;
 	*s = new CUstream_st;
 	(*s)->nonBlocking = flags & CU_STREAM_NON_BLOCKING;
-	machine.streams.insert(*s);
+	machine.streams.push_back(*s);
 	return CUDA_SUCCESS;
 }
 
 API CUresult cuStreamDestroy(CUstream s) {
 	CALL_CONTEXT;
-	if (!machine.streams.count(s)) return CUDA_ERROR_INVALID_HANDLE;
+	auto at = std::find(machine.streams.begin(), machine.streams.end(), s);
+	if (at == machine.streams.end()) return CUDA_ERROR_INVALID_HANDLE;
 	CUresult result = machine.drain(s);
 	for (CUevent e : machine.events)
 		if (e->stream == s) e->stream = &machine.nullStream, e->after = 0; // what it marks is done
-	machine.streams.erase(s);
+	machine.streams.erase(at);
 	delete s;
 	return result;
 }
@@ -397,8 +395,7 @@ API CUresult cuStreamWaitEvent(CUstream s, CUevent e, unsigned int) {
 	s->time = std::max(s->time, e->time);
 	// It waits for the event as it stands now, whatever becomes of it.
 	return machine.enqueue(s, [from = e->stream, after = e->after]() -> int {
-		bool there = from == &machine.nullStream || machine.streams.count(from);
-		return there ? machine.drain(from, after) : CUDA_SUCCESS;
+		return machine.has(from) ? machine.drain(from, after) : CUDA_SUCCESS;
 	});
 }
 
@@ -510,24 +507,17 @@ API CUresult cuModuleGetFunction(CUfunction *f, CUmodule m, const char *name) {
 	auto kernel = m->kernels.find(name);
 	if (kernel == m->kernels.end()) return CUDA_ERROR_NOT_FOUND;
 	const ptx::Kernel &k = kernel->second;
-	const emu_kernel *native = emu_kernels;
+	const NativeKernel *native = nativeKernels;
 	while (native && strcmp(native->name, name)) native = native->next;
 	if (!native && !onPTX()) {
 		fprintf(stderr, "emulated CUDA: %s is in the PTX and not in the emulator: build the emulator anew\n", name);
 		return CUDA_ERROR_NOT_FOUND;
 	}
-	if (native && (k.parameterSizes.size() != size_t(native->nargs) || !std::equal(k.parameterSizes.begin(), k.parameterSizes.end(), native->size))) {
+	if (native && (k.parameterSizes.size() != size_t(native->parameters) || !std::equal(k.parameterSizes.begin(), k.parameterSizes.end(), native->sizes))) {
 		fprintf(stderr, "emulated CUDA: %s: the parameters in the PTX aren't those in the source: compile the PTX anew\n", name);
 		return CUDA_ERROR_NOT_FOUND;
 	}
 	*f = &m->functions.emplace(name, CUfunc_st{&k, native}).first->second;
-	return CUDA_SUCCESS;
-}
-
-API CUresult cuFuncSetAttribute(CUfunction f, CUfunction_attribute attribute, int value) {
-	CALL_CONTEXT;
-	if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || value < 0 || value > 96 << 10) return CUDA_ERROR_INVALID_VALUE;
-	f->sharedLimit = value;
 	return CUDA_SUCCESS;
 }
 
@@ -537,7 +527,7 @@ API CUresult cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, unsi
 	CHECK_STREAM;
 	const uint64_t threads = uint64_t(bx) * by * bz;
 	if (!gx || !gy || !gz || !threads || threads > 1024 || bz > 64 || gx > 0x7fffffff || gy > 65535 || gz > 65535 || extra) return CUDA_ERROR_INVALID_VALUE;
-	if (shared > size_t(f->sharedLimit) || (shared <= 48 << 10 && shared + f->ptx->shared > 48 << 10)) return CUDA_ERROR_INVALID_VALUE;
+	if (shared + f->ptx->shared > 48 << 10) return CUDA_ERROR_INVALID_VALUE;
 	machine.book(s, Compute, 5e-6 + 1e-9 * threads * gx * gy * gz);
 	auto arguments = std::make_shared<std::vector<std::string>>(); // as they are now
 	for (size_t i = 0; i < f->ptx->parameterSizes.size(); i++)
@@ -545,8 +535,8 @@ API CUresult cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, unsi
 	return machine.enqueue(s, [=]() -> int {
 		std::vector<void *> pointers;
 		for (std::string &a : *arguments) pointers.push_back(a.data());
-		const emu_dim3 grid = {gx, gy, gz}, block = {bx, by, bz};
-		return onPTX() ? ptx::run(*f->ptx, grid, block, shared, pointers.data()) : emu_run(f->native, grid, block, shared, pointers.data());
+		const Dim3 grid = {gx, gy, gz}, block = {bx, by, bz};
+		return onPTX() ? ptx::run(*f->ptx, grid, block, shared, pointers.data()) : runNative(*f->native, grid, block, pointers.data());
 	});
 }
 

@@ -1,34 +1,36 @@
-// cuda_emu.h: lets g++ compile a .cu kernel file for the CPU.
-// Blocks run one after another (under the emulator's lock); a block's threads
-// are fibers, so __syncthreads() really is a barrier.
+// What makes g++ compile the kernels for the CPU, in the place of ../kernels/device.h. A block's threads are fibers that
+// run in turn, each up to the next barrier; the blocks run one after the other.
 #pragma once
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+
 #include <utility>
 
 #define __global__
 #define __device__
-#define __host__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
-#define __restrict__ __restrict
-#define __shared__ static // blocks are serial, so one static copy is a block's shared memory
-#define DYN_SHARED(T, name) T *name = (T *)emu_dyn_shared
+#define __shared__ static // one block at a time, so one copy
 
-struct emu_dim3 { unsigned x, y, z; };
-extern emu_dim3 threadIdx, blockIdx, blockDim, gridDim;
-extern void *emu_dyn_shared;
-extern "C" void emu_syncthreads();
-static inline void __syncthreads() { emu_syncthreads(); }
-struct alignas(16) float4 { float x, y, z, w; };
-struct alignas(4) uchar4 { unsigned char x, y, z, w; };
+struct Dim3 {
+	unsigned x, y, z;
+};
+extern Dim3 threadIdx, blockIdx, blockDim, gridDim;
+struct alignas(16) float4 {
+	float x, y, z, w;
+};
+struct alignas(4) uchar4 {
+	unsigned char x, y, z, w;
+};
 
-// Tensor cores. Every warp of a block has to come here equally often.
-extern "C" void emu_mma(float (&d)[4], float a0, float a1, float a2, float a3, float b0, float b1);
-static inline void mma(float (&d)[4], float a0, float a1, float a2, float a3, float b0, float b1) { emu_mma(d, a0, a1, a2, a3, b0, b1); }
-// Rounds to 10 bits of fraction, ties away from zero.
+void __syncthreads();
+
+// mma is one thread's part of mma.m16n8k8. All threads of the block have to come to it equally often.
+void mma(float (&d)[4], float a0, float a1, float a2, float a3, float b0, float b1);
+
+// roundToTF32 rounds to 10 bits of fraction, ties away from zero.
 static inline float roundToTF32(float v) {
 	uint32_t bits;
 	memcpy(&bits, &v, 4);
@@ -37,28 +39,28 @@ static inline float roundToTF32(float v) {
 	memcpy(&v, &bits, 4);
 	return v;
 }
-static inline float atomicAdd(float *p, float v) { float o = *p; *p += v; return o; }
-static inline int atomicAdd(int *p, int v) { int o = *p; *p += v; return o; }
 
-// registry of kernels by name
-struct emu_kernel {
+// NativeKernel is a kernel of the emulator's own.
+struct NativeKernel {
 	const char *name;
-	int nargs;
-	size_t size[32];
-	void (*fn)();
-	void (*call)(void (*)(), void **);
-	emu_kernel *next;
+	int parameters;
+	size_t sizes[32]; // of the parameters, in bytes
+	void (*function)();
+	void (*call)(void (*function)(), void **arguments);
+	NativeKernel *next;
 };
-extern emu_kernel *emu_kernels;
-template <class... A, size_t... I>
-static void emu_call(void (*f)(A...), void **a, std::index_sequence<I...>) { f(*(A *)a[I]...); }
-struct emu_reg : emu_kernel {
-	template <class... A> emu_reg(const char *n, void (*f)(A...)) {
-		name = n; nargs = sizeof...(A); fn = (void (*)())f;
-		size_t s[] = {sizeof(A)...};
-		for (int i = 0; i < nargs; i++) size[i] = s[i];
-		call = [](void (*g)(), void **a) { emu_call((void (*)(A...))g, a, std::index_sequence_for<A...>()); };
-		next = emu_kernels; emu_kernels = this;
+extern NativeKernel *nativeKernels;
+
+template <class... Parameters> struct Listed : NativeKernel {
+	Listed(const char *name, void (*function)(Parameters...)) : NativeKernel{name, sizeof...(Parameters), {sizeof(Parameters)...}, (void (*)())function, call, nativeKernels} {
+		nativeKernels = this;
+	}
+	static void call(void (*function)(), void **arguments) { with(function, arguments, std::index_sequence_for<Parameters...>()); }
+	template <size_t... I> static void with(void (*function)(), void **arguments, std::index_sequence<I...>) {
+		((void (*)(Parameters...))function)(*(Parameters *)arguments[I]...);
 	}
 };
-#define EMULATOR_KERNEL(k) static emu_reg emu_reg_##k(#k, k);
+#define EMULATOR_KERNEL(kernel) static Listed kernel##Listed(#kernel, kernel);
+
+// runNative executes a kernel and returns a CUresult.
+int runNative(const NativeKernel &kernel, Dim3 grid, Dim3 block, void **arguments);

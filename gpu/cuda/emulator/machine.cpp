@@ -82,7 +82,10 @@ CUresult Machine::drain(CUstream s, uint64_t n) {
 
 CUresult Machine::drainAll(bool onlyBlocking) {
 	drain(&nullStream);
-	for (CUstream s : streams)
+	// All are waited for, so any order is right.
+	std::vector<CUstream> order = streams;
+	if (isSet("STREAMS", "newest")) std::reverse(order.begin(), order.end());
+	for (CUstream s : order)
 		if (!onlyBlocking || !s->nonBlocking) drain(s);
 	return lost;
 }

@@ -8,6 +8,7 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <vector>
 
 extern "C" {
 #include "../driver/include/cuda.h"
@@ -39,7 +40,7 @@ struct Machine {
 	bool initialized = false;
 	int retained = 0; // the primary context's count
 	std::map<uint64_t, size_t> device, pinned; // allocations: sizes by address
-	std::set<CUstream> streams;
+	std::vector<CUstream> streams; // the oldest first
 	std::set<CUevent> events;
 	std::set<CUmodule> modules;
 	CUstream_st nullStream;
@@ -57,7 +58,7 @@ struct Machine {
 	Machine();
 	// fails counts a call, and returns the fault that is planned for it or that has happened.
 	CUresult fails(bool needsDevice);
-	CUstream streamOf(CUstream s) { return s ? s : &nullStream; }
+	bool has(CUstream s) { return s == &nullStream || std::find(streams.begin(), streams.end(), s) != streams.end(); }
 	// book adds work that takes seconds on an engine to a stream's time.
 	void book(CUstream s, Engine engine, double seconds);
 	CUresult enqueue(CUstream s, Work work);

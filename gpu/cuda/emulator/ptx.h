@@ -15,11 +15,11 @@
 namespace ptx {
 
 enum class Op : uint8_t {
-	Load, Store, Atomic, Move, Pack, Unpack, Select, Convert,
+	Load, Store, Move, Pack, Unpack, Select, Convert,
 	Add, Subtract, Multiply, MultiplyWide, MultiplyHigh, MultiplyAdd, MultiplyAddWide, FusedMultiplyAdd, Divide, Remainder,
-	Minimum, Maximum, Negate, Absolute, Not, And, Or, Xor, ShiftLeft, ShiftRight, ExtractBits, Permute, Compare,
+	Minimum, Maximum, Negate, Absolute, Not, And, Or, Xor, ShiftLeft, ShiftRight, ExtractBits, Compare,
 	Exp2, Log2, Reciprocal, SquareRoot, ReciprocalSquareRoot,
-	Branch, Barrier, Return, WarpBarrier, Shuffle, MatrixMultiplyAdd,
+	Branch, Barrier, Return, MatrixMultiplyAdd,
 };
 enum class Type : uint8_t { Unsigned, Signed, Bits, Float, Predicate, TF32 };
 enum class Space : uint8_t { Global, Shared, Local, Parameter };
@@ -45,7 +45,6 @@ struct Instruction {
 	Rounding rounding = Rounding::Nearest;
 	bool unordered = false; // a comparison with NaN is true, a minimum or maximum with it NaN
 	bool saturate = false;
-	char variant = 0; // of a shuffle: u(p), d(own), b(fly), i(dx); of an atomic: a(dd), m(in), M(ax), e(xchange), c(as)
 	int guard = -1;   // the predicate's register
 	bool guardNegated = false;
 	int target = 0;               // of a branch
@@ -66,6 +65,6 @@ struct Kernel {
 std::map<std::string, Kernel> parse(const std::string &source, std::string &error);
 
 // run executes a kernel and returns a CUresult. What went wrong it says on stderr.
-int run(const Kernel &kernel, emu_dim3 grid, emu_dim3 block, size_t dynamicShared, void **arguments);
+int run(const Kernel &kernel, Dim3 grid, Dim3 block, size_t dynamicShared, void **arguments);
 
 } // namespace ptx

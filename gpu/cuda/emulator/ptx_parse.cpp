@@ -117,14 +117,14 @@ bool declares(const std::string &statement, const char *space) {
 }
 
 const std::map<std::string, Op> operations = {
-	{"ld", Op::Load}, {"ldu", Op::Load}, {"st", Op::Store}, {"atom", Op::Atomic}, {"red", Op::Atomic}, {"mov", Op::Move},
+	{"ld", Op::Load}, {"ldu", Op::Load}, {"st", Op::Store}, {"mov", Op::Move},
 	{"cvta", Op::Move}, {"selp", Op::Select}, {"cvt", Op::Convert}, {"add", Op::Add}, {"sub", Op::Subtract},
 	{"fma", Op::FusedMultiplyAdd}, {"div", Op::Divide}, {"rem", Op::Remainder}, {"min", Op::Minimum}, {"max", Op::Maximum},
 	{"neg", Op::Negate}, {"abs", Op::Absolute}, {"not", Op::Not}, {"and", Op::And}, {"or", Op::Or}, {"xor", Op::Xor},
-	{"shl", Op::ShiftLeft}, {"shr", Op::ShiftRight}, {"bfe", Op::ExtractBits}, {"prmt", Op::Permute}, {"setp", Op::Compare},
+	{"shl", Op::ShiftLeft}, {"shr", Op::ShiftRight}, {"bfe", Op::ExtractBits}, {"setp", Op::Compare},
 	{"ex2", Op::Exp2}, {"lg2", Op::Log2}, {"rcp", Op::Reciprocal}, {"sqrt", Op::SquareRoot}, {"rsqrt", Op::ReciprocalSquareRoot},
 	{"bra", Op::Branch}, {"bar", Op::Barrier}, {"barrier", Op::Barrier}, {"ret", Op::Return}, {"exit", Op::Return},
-	{"shfl", Op::Shuffle}, {"mma", Op::MatrixMultiplyAdd},
+	{"mma", Op::MatrixMultiplyAdd},
 };
 const std::map<std::string, Order> orders = {
 	{"eq", Order::Equal}, {"ne", Order::NotEqual}, {"lt", Order::Less}, {"le", Order::LessEqual}, {"gt", Order::Greater},
@@ -137,9 +137,6 @@ const std::map<std::string, Combine> combinations = {{"and", Combine::And}, {"or
 const std::map<std::string, Rounding> roundings = {
 	{"rn", Rounding::Nearest}, {"rm", Rounding::Down}, {"rp", Rounding::Up}, {"rz", Rounding::Zero},
 	{"rni", Rounding::Nearest}, {"rmi", Rounding::Down}, {"rpi", Rounding::Up}, {"rzi", Rounding::Zero}, {"rna", Rounding::Nearest},
-};
-const std::map<std::string, char> variants = {
-	{"up", 'u'}, {"down", 'd'}, {"bfly", 'b'}, {"idx", 'i'}, {"add", 'a'}, {"min", 'm'}, {"max", 'M'}, {"exch", 'e'}, {"cas", 'c'},
 };
 // Words that change nothing here: caches, scopes, flushing of denormals, approximations and uniformity.
 const Strings meaningless = {
@@ -298,17 +295,11 @@ private:
 			in.operands.push_back(operand(operands.at(0)));
 			for (const std::string &v : values(operands.at(1))) in.operands.push_back(operand(v));
 			return in;
-		case Op::Atomic:
-			if (words[0] == "red") operands.insert(operands.begin(), "");
-			break;
 		default:
 			break;
 		}
 		if (operands.empty()) fail(kernel.name + ": instruction without operands: " + in.text);
-		if (!operands[0].empty()) {
-			for (const std::string &v : values(operands[0].substr(0, operands[0].find('|')))) in.to.push_back(v == "_" ? -1 : reg(v));
-			if (size_t bar = operands[0].find('|'); bar != std::string::npos) in.to.push_back(reg(trim(operands[0].substr(bar + 1))));
-		}
+		for (const std::string &v : values(operands[0])) in.to.push_back(reg(v));
 		for (size_t i = 1; i < operands.size(); i++) {
 			for (const std::string &v : values(operands[i])) in.operands.push_back(operand(v));
 		}
@@ -336,16 +327,12 @@ private:
 				in.unordered = w.size() == 3;
 			} else if (name == "setp" && combinations.count(w)) {
 				in.combine = combinations.at(w);
-			} else if ((name == "shfl" || name == "atom" || name == "red") && variants.count(w)) {
-				in.variant = variants.at(w);
 			} else if (spaces.count(w)) {
 				in.space = spaces.at(w);
 			} else if (roundings.count(w)) {
 				in.rounding = roundings.at(w);
 			} else if (w == "NaN" && (name == "min" || name == "max")) {
 				in.unordered = true;
-			} else if (w == "warp" && name == "bar") {
-				in.op = Op::WarpBarrier;
 			} else if (w == "wide") {
 				wide = true;
 			} else if (w == "hi") {
@@ -356,17 +343,16 @@ private:
 				unknown();
 			}
 		}
-		bool warp = in.op == Op::WarpBarrier;
 		if (name == "mul") in.op = wide ? Op::MultiplyWide : high ? Op::MultiplyHigh : Op::Multiply;
 		else if (name == "mad") in.op = in.type == Type::Float ? Op::FusedMultiplyAdd : wide ? Op::MultiplyAddWide : Op::MultiplyAdd;
-		else if (operations.count(name)) in.op = warp ? Op::WarpBarrier : operations.at(name);
+		else if (operations.count(name)) in.op = operations.at(name);
 		else unknown();
 		if ((in.type == Type::Float && in.width == 16) || (in.from == Type::Float && in.fromWidth == 16)) unknown();
-		if ((name == "mad" && high) || ((name == "atom" || name == "red" || name == "shfl") && !in.variant)) unknown();
+		if (name == "mad" && high) unknown();
 		if (name == "mma" && (in.text.find(".m16n8k8.row.col.f32.tf32.tf32.f32") == std::string::npos)) unknown();
 		if ((name == "ld" || name == "st") && in.text.find(".global") == std::string::npos && in.space == Space::Global)
 			fail(kernel.name + ": address of an unknown space: " + in.text);
-		if (!typed && in.op != Op::Branch && in.op != Op::Barrier && in.op != Op::Return && in.op != Op::WarpBarrier) unknown();
+		if (!typed && in.op != Op::Branch && in.op != Op::Barrier && in.op != Op::Return) unknown();
 	}
 };
 

@@ -142,16 +142,6 @@ uint64_t arithmetic(const Instruction &in, uint64_t a, uint64_t b, uint64_t c) {
 		uint64_t v = first >= 64 ? (isSigned && sa < 0 ? ~uint64_t(0) : 0) : isSigned ? uint64_t(int64_t(top) >> first) : top >> first;
 		return zeroExtend(count >= 64 ? v : isSigned ? uint64_t(signExtend(v, count)) : zeroExtend(v, count), w);
 	}
-	case Op::Permute: {
-		uint64_t both = zeroExtend(a, 32) | b << 32, out = 0;
-		for (int i = 0; i < 4; i++) {
-			int selector = c >> (4 * i) & 0xf;
-			uint64_t byte = both >> (8 * (selector & 7)) & 0xff;
-			if (selector & 8) byte = byte & 0x80 ? 0xff : 0; // the sign, eight times
-			out |= byte << (8 * i);
-		}
-		return out;
-	}
 	default: return 0;
 	}
 }
@@ -212,7 +202,7 @@ struct Word {
 // has to wait for others.
 class Launch {
 public:
-	Launch(const Kernel &kernel, emu_dim3 grid, emu_dim3 block, size_t dynamicShared, void **arguments)
+	Launch(const Kernel &kernel, Dim3 grid, Dim3 block, size_t dynamicShared, void **arguments)
 		: kernel(kernel), grid(grid), block(block), count(size_t(block.x) * block.y * block.z), sharedSize(kernel.shared + dynamicShared),
 		  parameters(kernel.parameters + 8), registers(count * kernel.registers), shared(sharedSize + 16), words(sharedSize / 4 + 4),
 		  local(count * kernel.local + 16), threads(count) {
@@ -235,7 +225,7 @@ private:
 	};
 
 	const Kernel &kernel;
-	const emu_dim3 grid, block;
+	const Dim3 grid, block;
 	const size_t count, sharedSize;
 	std::vector<char> parameters;
 	std::vector<uint64_t> registers; // by thread
@@ -243,7 +233,7 @@ private:
 	std::vector<Word> words;
 	std::vector<char> local; // by thread
 	std::vector<Thread> threads;
-	emu_dim3 place = {};
+	Dim3 place = {};
 	int epoch = 0;                       // barriers passed in the block
 	uint64_t rangeBegin = 1, rangeEnd = 0; // of global memory that the last access fell in
 	int result = 0;
@@ -288,9 +278,7 @@ private:
 					return false;
 				}
 			}
-			const Instruction &in = kernel.code[at];
-			if (in.op == Op::Shuffle) shuffle(in, first, end);
-			if (in.op == Op::MatrixMultiplyAdd && !multiply(in, first, end)) return false;
+			if (!multiply(kernel.code[at], first, end)) return false;
 			for (size_t t = first; t < end; t++) threads[t] = {at + 1, Running};
 		}
 	}
@@ -300,25 +288,11 @@ private:
 	uint64_t value(const Operand &o, size_t thread) {
 		if (o.kind == Operand::Register) return registersOf(thread)[o.index];
 		if (o.kind == Operand::Immediate) return o.value;
-		const emu_dim3 self = {unsigned(thread % block.x), unsigned(thread / block.x % block.y), unsigned(thread / block.x / block.y)};
-		const emu_dim3 *const all[] = {&self, &place, &block, &grid};
+		const Dim3 self = {unsigned(thread % block.x), unsigned(thread / block.x % block.y), unsigned(thread / block.x / block.y)};
+		const Dim3 *const all[] = {&self, &place, &block, &grid};
 		if (o.index == int(Special::Lane)) return thread % 32;
-		const emu_dim3 &d = *all[o.index / 3];
+		const Dim3 &d = *all[o.index / 3];
 		return o.index % 3 == 0 ? d.x : o.index % 3 == 1 ? d.y : d.z;
-	}
-
-	void shuffle(const Instruction &in, size_t first, size_t end) {
-		std::vector<uint64_t> before(32);
-		for (size_t t = first; t < end; t++) before[t - first] = value(in.operands[0], t);
-		for (size_t t = first; t < end; t++) {
-			int lane = t - first, b = value(in.operands[1], t) & 31, c = value(in.operands[2], t);
-			int segment = c >> 8 & 31, clamp = c & 31, most = (lane & segment) | (clamp & ~segment), least = lane & segment;
-			int from = in.variant == 'u' ? lane - b : in.variant == 'd' ? lane + b : in.variant == 'b' ? lane ^ b : least | (b & ~segment);
-			bool inside = in.variant == 'u' ? from >= most : from <= most;
-			if (!inside || size_t(from) >= end - first) from = lane;
-			registersOf(t)[in.to[0]] = before[from];
-			if (in.to.size() > 1) registersOf(t)[in.to[1]] = inside;
-		}
 	}
 
 	// multiply computes mma.m16n8k8. Lane 4·g+t holds a of rows g and g+8 at k = t and t+4, b of column g at the same k, and
@@ -369,7 +343,7 @@ private:
 		return -1;
 	}
 
-	// memory returns where an access goes to, or null after a fault. Atomics don't race.
+	// memory returns where an access goes to, or null after a fault.
 	char *memory(const Instruction &in, size_t thread, size_t size, bool write) {
 		const Operand &o = in.operands[0];
 		const uint64_t address = value(o, thread) + o.offset;
@@ -384,12 +358,10 @@ private:
 			break;
 		}
 		if (address + size > sharedSize) return fault(CUDA_ERROR_ILLEGAL_ADDRESS);
-		if (in.op != Op::Atomic) {
-			for (uint64_t w = address / 4; w <= (address + size - 1) / 4; w++) {
-				if (int other = touch(words[w], thread, write); other >= 0) {
-					fprintf(stderr, "emulated CUDA: %s: threads %d and %zu touch the same shared memory without a barrier between them\n", kernel.name.c_str(), other, thread);
-					return fault(CUDA_ERROR_LAUNCH_FAILED);
-				}
+		for (uint64_t w = address / 4; w <= (address + size - 1) / 4; w++) {
+			if (int other = touch(words[w], thread, write); other >= 0) {
+				fprintf(stderr, "emulated CUDA: %s: threads %d and %zu touch the same shared memory without a barrier between them\n", kernel.name.c_str(), other, thread);
+				return fault(CUDA_ERROR_LAUNCH_FAILED);
 			}
 		}
 		return &shared[address];
@@ -398,21 +370,6 @@ private:
 	char *fault(int code) {
 		result = code;
 		return nullptr;
-	}
-
-	uint64_t atomic(const Instruction &in, uint64_t old, uint64_t b, uint64_t c) {
-		switch (in.variant) {
-		case 'e': return b;
-		case 'c': return old == b ? c : old;
-		case 'm':
-		case 'M': {
-			Instruction as = in;
-			as.op = in.variant == 'm' ? Op::Minimum : Op::Maximum;
-			return arithmetic(as, old, b, 0);
-		}
-		}
-		if (in.type == Type::Float) return in.width == 32 ? bits(asFloat(old) + asFloat(b)) : bits(asDouble(old) + asDouble(b));
-		return zeroExtend(old + b, in.width);
 	}
 
 	// runThread runs a thread until it ends or waits.
@@ -435,7 +392,7 @@ private:
 					uint64_t v = 0;
 					memcpy(&v, from + i * bytes, bytes);
 					if (in.type == Type::Signed && in.width < 32) v = zeroExtend(signExtend(v, in.width), 32);
-					if (in.to[i] >= 0) r[in.to[i]] = v;
+					r[in.to[i]] = v;
 				}
 				break;
 			}
@@ -447,16 +404,6 @@ private:
 					uint64_t v = operand(i + 1);
 					memcpy(to + i * bytes, &v, bytes);
 				}
-				break;
-			}
-			case Op::Atomic: {
-				char *at = memory(in, thread, bytes, true);
-				if (!at) return stop(in, thread);
-				uint64_t old = 0;
-				memcpy(&old, at, bytes);
-				uint64_t v = atomic(in, old, operand(1), operand(2));
-				memcpy(at, &v, bytes);
-				if (!in.to.empty() && in.to[0] >= 0) r[in.to[0]] = old;
 				break;
 			}
 			case Op::Move:
@@ -473,7 +420,7 @@ private:
 				const uint64_t v = operand(0);
 				const int part = in.width / in.to.size();
 				for (size_t i = 0; i < in.to.size(); i++)
-					if (in.to[i] >= 0) r[in.to[i]] = zeroExtend(v >> (i * part), part);
+					r[in.to[i]] = zeroExtend(v >> (i * part), part);
 				break;
 			}
 			case Op::Select:
@@ -482,12 +429,9 @@ private:
 			case Op::Convert:
 				r[in.to[0]] = conversion(in, operand(0));
 				break;
-			case Op::Compare: {
-				const bool v = comparison(in, operand(0), operand(1), operand(2));
-				r[in.to[0]] = v;
-				if (in.to.size() > 1) r[in.to[1]] = !v;
+			case Op::Compare:
+				r[in.to[0]] = comparison(in, operand(0), operand(1), operand(2));
 				break;
-			}
 			case Op::Branch:
 				t.next = in.target;
 				continue;
@@ -497,8 +441,6 @@ private:
 			case Op::Return:
 				t.state = Ended;
 				return true;
-			case Op::WarpBarrier:
-			case Op::Shuffle:
 			case Op::MatrixMultiplyAdd:
 				t.state = AtWarp;
 				return true;
@@ -518,7 +460,7 @@ private:
 
 } // namespace
 
-int run(const Kernel &kernel, emu_dim3 grid, emu_dim3 block, size_t dynamicShared, void **arguments) {
+int run(const Kernel &kernel, Dim3 grid, Dim3 block, size_t dynamicShared, void **arguments) {
 	return Launch(kernel, grid, block, dynamicShared, arguments).run();
 }
 
