@@ -48,7 +48,8 @@ type Warning struct {
 // Compare compares two runs, with intervals at a confidence between 0 and 1 and differences called significant at
 // 1 − confidence. Everything is taken from the rounds, so that runs that were interrupted can be compared too.
 func Compare(a, b *Stored, confidence float64) *Comparison {
-	c := &Comparison{A: a.Summary, B: b.Summary, Confidence: confidence, Settings: settingChanges(a.Settings, b.Settings)}
+	c := &Comparison{A: a.Summary, B: b.Summary, Confidence: confidence,
+		Settings: append(orderChange(a.Stages, b.Stages), settingChanges(a.Settings, b.Settings)...)}
 	for _, pair := range pairs(orderProbes(a), orderProbes(b), func(p Probe) string { return string(p.Role) + " " + p.match() }) {
 		p := pair.either()
 		row := Row{Role: p.Role, Address: p.After, Checkpoint: p.Checkpoint, Frees: p.Frees}
@@ -207,6 +208,36 @@ func settingChanges(a, b []engine.Setting) []SettingChange {
 		out = append(out, change)
 	}
 	return out
+}
+
+// orderChange tells where the stages that both runs have stand in another order. Stages that only one has show as
+// settings, and stages that stand alike at both ends are left out.
+func orderChange(a, b []Stage) []SettingChange {
+	var inA, inB []string
+	for _, p := range pairs(a, b, func(s Stage) string { return s.Address }) {
+		if p.a != nil && p.b != nil {
+			inA, inB = append(inA, p.a.Address), append(inB, p.a.Address)
+		}
+	}
+	place := func(stages []Stage) func(x, y string) int {
+		at := func(address string) int {
+			return slices.IndexFunc(stages, func(s Stage) bool { return s.Address == address })
+		}
+		return func(x, y string) int { return at(x) - at(y) }
+	}
+	slices.SortFunc(inA, place(a))
+	slices.SortFunc(inB, place(b))
+	if slices.Equal(inA, inB) {
+		return nil
+	}
+	for inA[0] == inB[0] {
+		inA, inB = inA[1:], inB[1:]
+	}
+	for n := len(inA) - 1; inA[n] == inB[n]; n-- {
+		inA, inB = inA[:n], inB[:n]
+	}
+	before, after := strings.Join(inA, ", "), strings.Join(inB, ", ")
+	return []SettingChange{{Attribute: "order", A: &before, B: &after}}
 }
 
 func warnings(a, b *Stored) []Warning {
