@@ -750,3 +750,33 @@ func TestBackendsAgree(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkUpload copies batches of 32 images and waits for each. On the emulated driver it shows the cost of the calls
+// alone, and on a GPU the link's.
+func BenchmarkUpload(b *testing.B) {
+	for _, memory := range []struct {
+		name   string
+		pinned bool
+	}{{"pinned", true}, {"pageable", false}} {
+		b.Run(memory.name, func(b *testing.B) {
+			d := openDevice(b)
+			sample := stages.ImageType(224, 224)
+			mem, _, err := d.Alloc(32*sample.Size(), memory.pinned)
+			if err != nil {
+				b.Fatal(err)
+			}
+			host := batchIn(mem, sample, 32, 1)
+			b.SetBytes(int64(len(mem)))
+			for b.Loop() {
+				batch, err := d.Upload(b.Context(), host)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if err := batch.Ready.Wait(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+				batch.Free()
+			}
+		})
+	}
+}
