@@ -71,14 +71,39 @@ func (p *Pipeline) begin(ctx context.Context, r *run) (done func()) {
 	}
 }
 
-// eat is drive's loop.
+// flight is a step that was submitted.
+type flight struct {
+	step  Step
+	batch delivery
+	event gpu.Event
+	begun time.Duration // when it was submitted
+}
+
+// eat is drive's loop. While a step is under way on the device, it fetches the next batch and submits the next step, so
+// that an asynchronous device needn't wait for the host; where time is taken, it waits for the step first.
 func (p *Pipeline) eat(r *run, iv *Interval, warmup, steps int, observe func(Step)) {
 	var from mark
 	if warmup == 0 {
 		from = r.mark()
 	}
+	var before *flight
+	defer func() {
+		if before != nil {
+			r.finish(before.batch)
+		}
+	}()
+	// settle waits for the step before, if there is one.
+	settle := func() bool {
+		if before == nil {
+			return true
+		}
+		f := before
+		before = nil
+		defer r.finish(f.batch)
+		return p.settle(r, f, observe)
+	}
 	for n := 0; steps < 0 || n < warmup+steps; n++ {
-		before := time.Since(r.start)
+		started := time.Since(r.start)
 		d, ok := r.nextBatch()
 		if !ok {
 			break
@@ -87,52 +112,85 @@ func (p *Pipeline) eat(r *run, iv *Interval, warmup, steps int, observe func(Ste
 		if n == 0 {
 			iv.FirstBatch = got
 		}
-		if err := p.train(r, d); err != nil {
-			if r.ctx.Err() == nil {
-				r.fail(&StageError{Address: r.address(p.Plan.train), Err: err})
-			}
+		event, err := p.submit(r, d)
+		if err != nil {
+			r.failStep(err)
+			r.finish(d)
+			settle()
+			return
+		}
+		if !settle() {
 			r.finish(d)
 			return
 		}
-		epoch, samples := d.copy.Epoch, d.copy.Len
-		r.train.add([]int64{1}, []time.Duration{0})
-		r.samples.Add(int64(samples))
-		r.steps.Add(1)
-		r.finish(d)
+		before = &flight{step: Step{Number: int64(n), Epoch: d.copy.Epoch, Samples: d.copy.Len, Waited: got - started,
+			LastStep: (n+1)%p.Plan.Epoch == 0}, batch: d, event: event, begun: got}
+		if (n+1 == warmup || n+1 == warmup+steps || observe != nil) && !settle() {
+			return
+		}
 		if n+1 == warmup {
 			from = r.mark()
 		}
-		if observe != nil {
-			s := Step{Number: int64(n), Epoch: epoch, Samples: samples, Waited: got - before, Elapsed: time.Since(r.start) - got}
-			s.LastStep = (n+1)%p.Plan.Epoch == 0
-			if l, ok := p.step.(gpu.Losser); ok {
-				var err error
-				if s.Loss, err = l.Loss(); err != nil {
-					r.fail(&StageError{Address: r.address(p.Plan.train), Err: err})
-					return
-				}
-				s.HasLoss = true
-			}
-			observe(s)
-		}
 	}
-	r.mark().interval(from, r, iv)
+	if settle() {
+		r.mark().interval(from, r, iv)
+	}
 }
 
-// train does one step and waits for it.
-func (p *Pipeline) train(r *run, d delivery) (err error) {
+// submit starts one step.
+func (p *Pipeline) submit(r *run, d delivery) (event gpu.Event, err error) {
 	defer catch(&err)
-	event, err := p.step.Submit(r.ctx, d.copy)
+	return p.step.Submit(r.ctx, d.copy)
+}
+
+// settle waits for a step, counts it and tells observe of it.
+func (p *Pipeline) settle(r *run, f *flight, observe func(Step)) bool {
+	err := func() (err error) {
+		defer catch(&err)
+		return f.event.Wait(r.ctx)
+	}()
 	if err != nil {
-		return err
+		r.failStep(err)
+		return false
 	}
-	return event.Wait(r.ctx)
+	r.train.add([]int64{1}, []time.Duration{0})
+	r.samples.Add(int64(f.step.Samples))
+	r.steps.Add(1)
+	d, timed := f.event.Elapsed()
+	if timed {
+		r.computed.Add(int64(d))
+		r.timed.Add(1)
+	}
+	if observe == nil {
+		return true
+	}
+	if f.step.Elapsed = d; !timed {
+		f.step.Elapsed = time.Since(r.start) - f.begun
+	}
+	if l, ok := p.step.(gpu.Losser); ok {
+		if f.step.Loss, err = l.Loss(); err != nil {
+			r.failStep(err)
+			return false
+		}
+		f.step.HasLoss = true
+	}
+	observe(f.step)
+	return true
+}
+
+// failStep ends the run with an error of the step, unless it is over anyway.
+func (r *run) failStep(err error) {
+	if r.ctx.Err() == nil {
+		r.fail(&StageError{Address: r.address(r.plan.train), Err: err})
+	}
 }
 
 // mark is what a run's clocks and counters show at one moment.
 type mark struct {
 	at             time.Duration
 	steps, samples int64
+	computed       time.Duration // by the device's clock, on timed steps
+	timed          int64
 	cpu            time.Duration // of this process; negative if unknown
 	pools          [][]reading   // by segment and worker
 	queues         [][2]int64    // pushes and what they found, by segment
@@ -141,7 +199,8 @@ type mark struct {
 }
 
 func (r *run) mark() mark {
-	m := mark{at: time.Since(r.start), steps: r.steps.Load(), samples: r.samples.Load(), cpu: cpuTime(), train: r.train.read()}
+	m := mark{at: time.Since(r.start), steps: r.steps.Load(), samples: r.samples.Load(), cpu: cpuTime(), train: r.train.read(),
+		computed: time.Duration(r.computed.Load()), timed: r.timed.Load()}
 	for s, pool := range r.pools {
 		readings := make([]reading, len(pool))
 		for i, c := range pool {
@@ -198,6 +257,12 @@ func (m mark) interval(from mark, r *run, iv *Interval) {
 		m.transfer.sub(from.transfer).charge(iv.Stages[plan.transfer : plan.transfer+1])
 	}
 	t := m.train.sub(from.train)
+	if n := m.timed - from.timed; n > 0 && n == m.steps-from.steps {
+		// The device's own clock says how long it was at work; in the rest of the time it had nothing to work on, whatever the
+		// host was waiting for meanwhile.
+		t.spent[busy] = min(m.computed-from.computed, iv.Elapsed)
+		t.spent[waitIn] = iv.Elapsed - t.spent[busy]
+	}
 	t.charge(iv.Stages[plan.train : plan.train+1])
 	iv.Starved = t.spent[waitIn]
 }

@@ -43,6 +43,8 @@ type run struct {
 	steps   atomic.Int64
 	samples atomic.Int64
 	skips   atomic.Int64
+	// The steps that the device timed by its own clock, and how long they took, in ns.
+	timed, computed atomic.Int64
 
 	mu  sync.Mutex
 	err error

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/pipectl/pipectl/gpu"
 )
 
 const ms = time.Millisecond
@@ -132,4 +134,55 @@ func TestProbesInVirtualTime(t *testing.T) {
 			}
 		}
 	})
+}
+
+// queued is a step of an asynchronous device: Submit returns at once, and steps wait for each other on the device.
+type queued struct {
+	stepFunc
+	took time.Duration
+	idle time.Time
+}
+
+func (q *queued) NewStep(gpu.Device, gpu.Input) (gpu.Step, error) { return q, nil }
+func (q *queued) Submit(context.Context, *gpu.Batch) (gpu.Event, error) {
+	if now := time.Now(); q.idle.Before(now) {
+		q.idle = now
+	}
+	q.idle = q.idle.Add(q.took)
+	return &queuedEvent{q.idle, q.took}, nil
+}
+
+type queuedEvent struct {
+	end  time.Time
+	took time.Duration
+}
+
+func (e *queuedEvent) Wait(context.Context) error {
+	time.Sleep(time.Until(e.end))
+	return nil
+}
+func (e *queuedEvent) Elapsed() (time.Duration, bool) { return e.took, true }
+
+// TestAsynchronousStep checks that starvation is what the device's own clock leaves, not what the host waits for: the
+// host fetches batches while the device computes.
+func TestAsynchronousStep(t *testing.T) {
+	for _, tt := range []struct{ item, step, every, starved time.Duration }{
+		{40 * ms, 30 * ms, 40 * ms, 10 * ms},
+		{20 * ms, 30 * ms, 30 * ms, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			e := chain(&countSource{items: 100}, 1, nothing, nap("a", tt.item))
+			e.Stages[3].Spec = &queued{stepFunc: nothing, took: tt.step}
+			iv, err := openTest(t, e).Measure(context.Background(), Probe{}, 3, 20)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := iv.Elapsed / 20; got != tt.every {
+				t.Errorf("%v a step, want %v", got, tt.every)
+			}
+			if got := iv.Starved / 20; got != tt.starved {
+				t.Errorf("starved for %v a step, want %v", got, tt.starved)
+			}
+		})
+	}
 }
