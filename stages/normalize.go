@@ -79,15 +79,18 @@ func (s *Normalize) of(c int) (mean, std float32) {
 }
 
 // New makes an instance for one worker.
-func (s *Normalize) New() (Stage, error) {
-	n := &normalizer{spec: *s, float: newFloater()}
-	for c := range n.float {
+func (s *Normalize) New() (Stage, error) { return &normalizer{spec: *s, float: s.floater()}, nil }
+
+// floater returns what does the work on images.
+func (s *Normalize) floater() *floater {
+	f := newFloater()
+	for c := range f {
 		mean, std := s.of(c)
-		for v := range n.float[c] {
-			n.float[c][v] = (n.float[c][v] - mean) / std
+		for v := range f[c] {
+			f[c][v] = (f[c][v] - mean) / std
 		}
 	}
-	return n, nil
+	return f
 }
 
 type normalizer struct {

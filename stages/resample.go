@@ -2,6 +2,7 @@ package stages
 
 import (
 	"encoding/binary"
+	"iter"
 	"math"
 )
 
@@ -74,19 +75,29 @@ func (r *resampler) resize(dst, src pixels) {
 	r.down.alongColumns(dst, src)
 }
 
-// nearest fills dst with the pixels of src that are nearest to the centres of its own. Positions are summed up, not
-// multiplied, because Pillow does so, and rounding shows where a centre falls between two pixels.
+// nearest fills dst with the pixels of src that are nearest to the centres of its own.
 func (r *resampler) nearest(dst, src pixels) {
 	r.sourceOfColumn = r.sourceOfColumn[:0]
-	step := float64(src.w) / float64(dst.w)
-	for x, at := 0, step/2; x < dst.w; x, at = x+1, at+step {
-		r.sourceOfColumn = append(r.sourceOfColumn, 3*min(int(at), src.w-1))
+	for _, x := range nearestPixels(src.w, dst.w) {
+		r.sourceOfColumn = append(r.sourceOfColumn, 3*x)
 	}
-	step = float64(src.h) / float64(dst.h)
-	for y, at := 0, step/2; y < dst.h; y, at = y+1, at+step {
-		to, from := dst.row(y), src.row(min(int(at), src.h-1))
+	for y, fromY := range nearestPixels(src.h, dst.h) {
+		to, from := dst.row(y), src.row(fromY)
 		for x, s := range r.sourceOfColumn {
 			copy(to[3*x:3*x+3], from[s:s+3])
+		}
+	}
+}
+
+// nearestPixels yields for each of out pixels the one of in that is nearest to its centre. Positions are summed up, not
+// multiplied, because Pillow does so, and rounding shows where a centre falls between two pixels.
+func nearestPixels(in, out int) iter.Seq2[int, int] {
+	return func(yield func(to, from int) bool) {
+		step := float64(in) / float64(out)
+		for i, at := 0, step/2; i < out; i, at = i+1, at+step {
+			if !yield(i, min(int(at), in-1)) {
+				return
+			}
 		}
 	}
 }

@@ -165,8 +165,8 @@ func (s *classifier) run(what string, b *gpu.Batch, buf *buffer, then func(*pass
 		if e, err = s.d.begin(what, stream); err != nil {
 			return err
 		}
-		p := &pass{network: s.network, stream: stream, samples: b.Len}
-		p.forward(buf.data)
+		p := &pass{network: s.network, d: s.d, stream: stream, samples: b.Len}
+		p.forward(buf.now)
 		if err := errors.Join(then(p), buf.release(stream)); err != nil {
 			e.recycle()
 			return err
@@ -186,7 +186,7 @@ func (s *classifier) check(ctx context.Context, b *gpu.Batch) (*buffer, error) {
 		return nil, fmt.Errorf("batch %d holds %v, and the classifier takes %v", b.Index, b.Sample, s.in.Sample)
 	case b.Len < 1 || b.Len > s.in.Batch:
 		return nil, fmt.Errorf("batch %d has %d samples, and the classifier takes 1 to %d", b.Index, b.Len, s.in.Batch)
-	case len(b.F32) < b.Len*s.in.Sample.Len() || len(b.Labels) < b.Len:
+	case len(b.Labels) < b.Len: // Upload has looked at the values
 		return nil, fmt.Errorf("batch %d has %d values and %d labels for its %d samples of %v", b.Index, len(b.F32), len(b.Labels), b.Len, b.Sample)
 	}
 	return bufferOf(b)

@@ -36,7 +36,7 @@ const interpret = "PIPECTL_EMULATOR_BACKEND=ptx"
 // The PTX that ships does what its sources do.
 func TestPTX(t *testing.T) {
 	emulator(t)
-	if output, passed := rerun(t, "^Test(Gradients|GradientsTF32|Refuses)$/^(one|colour|two|stride|three|not|inf)", interpret); !passed {
+	if output, passed := rerun(t, "^Test(Gradients|GradientsTF32|Refuses|Apply)$/^(one|colour|two|stride|three|not|inf|all)", interpret); !passed {
 		t.Error(output)
 	}
 }

@@ -192,9 +192,10 @@ func (n *network) find(d *Device, precision string) error {
 	return err
 }
 
-// pass is some work of the network on one batch, given to a stream kernel by kernel until one fails to launch.
+// pass is some work on one batch, of the network or of a stage, given to a stream kernel by kernel until one fails to launch.
 type pass struct {
 	*network
+	d       *Device
 	stream  cu.Stream
 	samples int // in the batch
 	err     error

@@ -27,6 +27,9 @@ type buffer struct {
 	copied  *event       // the last copy into the buffer
 	read    cu.Event     // the end of the last step that reads it
 	isRead  bool         // read was recorded since the last copy
+	now     cu.DevicePtr // the samples after the stages that were applied
+	areas   []*area      // what the stages make
+	applied int          // how many were since the last copy
 }
 
 // bufferPool holds the buffers of the batches on the device: as many as were there at once, which the queue behind the
@@ -126,6 +129,7 @@ func (d *Device) copy(buf *buffer, b *stages.Batch) error {
 		return err
 	}
 	buf.copied.owned, buf.isRead = true, false
+	buf.now, buf.applied = buf.data, 0
 	for _, part := range []struct {
 		to   cu.DevicePtr
 		from []byte
@@ -231,6 +235,9 @@ func (buf *buffer) free() error {
 	}
 	if buf.staging != nil {
 		errs = append(errs, failed(driver.FreeHost(buf.staging), "freeing page-locked host memory"))
+	}
+	for _, a := range buf.areas {
+		errs = append(errs, a.free())
 	}
 	return errors.Join(errs...)
 }

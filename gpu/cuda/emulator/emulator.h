@@ -30,6 +30,15 @@ void __syncthreads();
 // mma is one thread's part of mma.m16n8k8. All threads of the block have to come to it equally often.
 void mma(float (&d)[4], float a0, float a1, float a2, float a3, float b0, float b1);
 
+// The host's compiler is told not to fuse products with additions.
+static inline float __fmul_rn(float a, float b) { return a * b; }
+static inline double __dmul_rn(double a, double b) { return a * b; }
+static inline float __int_as_float(int v) {
+	float f;
+	memcpy(&f, &v, 4);
+	return f;
+}
+
 // roundToTF32 rounds to 10 bits of fraction, ties away from zero.
 static inline float roundToTF32(float v) {
 	uint32_t bits;

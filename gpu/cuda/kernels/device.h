@@ -33,6 +33,11 @@ extern const __device__ __attribute__((weak)) block_index blockIdx;
 extern const __device__ __attribute__((weak)) block_size blockDim;
 extern const __device__ __attribute__((weak)) grid_size gridDim;
 
+static __device__ __forceinline__ float __int_as_float(int v) { return __builtin_bit_cast(float, v); }
+// Products that aren't fused with an addition.
+static __device__ __forceinline__ float __fmul_rn(float a, float b) { return __nvvm_mul_rn_f(a, b); }
+static __device__ __forceinline__ double __dmul_rn(double a, double b) { return __nvvm_mul_rn_d(a, b); }
+
 static __device__ __forceinline__ float fmaxf(float a, float b) { return __nvvm_fmax_f(a, b); }
 
 // expf splits x into n·ln 2 + r with |r| ≤ ½ ln 2, so that the hardware's 2^x, which is good to 2 ulp, gets an argument

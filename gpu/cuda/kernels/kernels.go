@@ -18,6 +18,8 @@ var (
 	update string
 	//go:embed layout.ptx
 	layout string
+	//go:embed augment.ptx
+	augment string
 )
 
 // TF32 is the PTX of the convolutions on tensor cores. It needs compute capability 8.0.
@@ -26,4 +28,4 @@ var (
 var TF32 string
 
 // Modules returns the PTX of all other kernels, which need compute capability 7.0.
-func Modules() []string { return []string{conv, linear, loss, update, layout} }
+func Modules() []string { return []string{conv, linear, loss, update, layout, augment} }
