@@ -9,7 +9,8 @@ BIN     := bin/pipectl
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 # The build tags of a build: purejpeg where libjpeg's header can't be found, and what TAGS adds (openblas).
 JPEG     = $(shell echo 'int x;' | $(CC) -include stdio.h -include jpeglib.h -fsyntax-only -x c - 2>/dev/null || echo purejpeg)
-BUILD    = $(GO) build -trimpath -tags '$(strip $(JPEG) $(CUDA) $(TAGS))' -ldflags '-X github.com/pipectl/pipectl/internal/cli.version=$(VERSION)'
+TAGGED   = -tags '$(strip $(JPEG) $(CUDA) $(TAGS))'
+BUILD    = $(GO) build -trimpath $(TAGGED) -ldflags '-X github.com/pipectl/pipectl/internal/cli.version=$(VERSION)'
 # CUDA is in every build for a processor that gpu/cuda/driver knows, driver or no driver; NO_CUDA=1 leaves it out. To Go's own
 # flags for cgo come our cuda.h and what lets the binary start without the libraries: a libcuda.so.1 of the machine isn't linked,
 # and go-nvml's functions are looked up when they are called, though some distributions' gcc would have it at the start.
@@ -19,7 +20,7 @@ export CGO_LDFLAGS := $(or $(CGO_LDFLAGS),-O2 -g) $(if $(CUDA),-Wl$(comma)--as-n
 EMULATOR = bin/emulator/libcuda.so.1
 # The race detector needs one of the platforms it knows.
 RACE     = $(if $(filter linux/amd64 linux/arm64 darwin/amd64 darwin/arm64,$(shell $(GO) env GOOS)/$(shell $(GO) env GOARCH)),-race)
-TEST     = $(GO) test -tags '$(strip $(JPEG) $(CUDA) $(TAGS))'
+TEST     = $(GO) test $(TAGGED)
 PACKAGES = ./...
 
 help: ## print this list
@@ -32,10 +33,11 @@ build: deps ## build bin/pipectl
 	$(BUILD) -o $(BIN) ./cmd/pipectl
 
 demo: build ## bisect a real image pipeline on the bundled photos: set-up and all, about a minute
-	$(BIN) run examples/photos
+	$(BIN) run examples/photos -e photos
 
 test: deps test-cuda ## run all tests, with the race detector where it can
 	$(TEST) $(RACE) -timeout 12m $(PACKAGES)
+	$(if $(RACE),$(TEST) -run 'TestLearnsFashion|TestNoAllocation' ./gpu/cpu ./stages ./engine) # what the race detector is too slow for
 
 emulator: $(EMULATOR) ## build an emulated CUDA driver for tests, with g++ alone
 
@@ -62,18 +64,18 @@ check-cuda-h: ## compare our cuda.h with a toolkit's: CUDA_H=FILE
 check: deps ## check format, vet, staticcheck and generated files
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go' 2>/dev/null || find . -name '*.go')); \
 	  if [ -n "$$unformatted" ]; then echo "gofmt would change: $$unformatted"; echo "Run make fmt."; exit 1; fi
-	$(GO) vet -tags '$(strip $(JPEG) $(CUDA) $(TAGS))' $(PACKAGES)
+	$(GO) vet $(TAGGED) $(PACKAGES)
 	$(GO) tool staticcheck -tags '$(subst $() $(),$(comma),$(strip $(JPEG) $(CUDA) $(TAGS)))' $(PACKAGES)
-	$(GO) run ./internal/docgen -check
+	$(GO) run $(TAGGED) ./internal/docgen -check
 	$(GO) mod tidy -diff
-	$(GO) run ./cmd/pipectl fmt --check examples
+	$(GO) run $(TAGGED) ./cmd/pipectl fmt --check examples
 
 fmt: ## format the Go files and the examples
 	gofmt -w $$(git ls-files '*.go')
-	$(GO) run ./cmd/pipectl fmt examples
+	$(GO) run $(TAGGED) ./cmd/pipectl fmt examples
 
 docs: ## write docs/language.md and docs/stages.md anew from the specs
-	$(GO) run ./internal/docgen
+	$(GO) run $(TAGGED) ./internal/docgen
 
 golden: ## write the tests' expected outputs anew: read the diff before you commit it
 	$(TEST) ./hcl/config ./internal/cli -update

@@ -1,0 +1,50 @@
+package cache
+
+import (
+	"testing"
+
+	"github.com/pipectl/pipectl/stages"
+)
+
+func element(v byte, n int) *stages.Element {
+	e := new(stages.Element)
+	b := e.Bytes(stages.Type{Kind: stages.Opaque, Shape: stages.Shape{n}}, n)
+	for i := range b {
+		b[i] = v
+	}
+	return e
+}
+
+// TestMemory fills a store out of order, past its limit, and checks what it holds.
+func TestMemory(t *testing.T) {
+	m := NewMemory(5, 30)
+	first := element(1, 10)
+	for _, step := range []struct {
+		place int
+		el    *stages.Element
+		ok    bool
+		kept  int
+		used  int64
+	}{
+		{1, element(2, 10), true, 0, 10},
+		{0, first, true, 2, 20},
+		{2, nil, true, 3, 20}, // skipped: it takes no room
+		{4, element(5, 11), false, 3, 20},
+		{4, element(5, 10), true, 3, 30},
+		{3, element(4, 1), false, 3, 30},
+	} {
+		if ok := m.Put(step.place, stages.Item{Index: step.place}, step.el); ok != step.ok {
+			t.Errorf("Put(%d) reports %v", step.place, ok)
+		}
+		if m.Kept() != step.kept || m.Used() != step.used {
+			t.Errorf("after Put(%d): %d kept, %d bytes; want %d and %d", step.place, m.Kept(), m.Used(), step.kept, step.used)
+		}
+	}
+	first.U8[0] = 99
+	if e := m.Get(0); e.Skipped || e.Item.Index != 0 || e.Element.U8[0] != 1 {
+		t.Errorf("place 0 is %+v: it must be a copy", e)
+	}
+	if e := m.Get(2); !e.Skipped || e.Item.Index != 2 {
+		t.Errorf("place 2 is %+v", e)
+	}
+}
