@@ -472,3 +472,30 @@ func (s *classifier) scatter(tb testing.TB) {
 		*p = to
 	}
 }
+
+// A network that the GPU has no memory for says how much it needs and which batch would fit; one that the kernels can't count
+// says that.
+func TestTooLarge(t *testing.T) {
+	emulator(t) // whose memory is known
+	d := openDevice(t)
+	for _, tc := range []struct {
+		cnn    gpu.CNN
+		sample stages.Type
+		batch  int
+		err    string
+	}{
+		{gpu.CNN{Width: 64, Depth: 2, Stride: 1}, stages.TensorType(3, 224, 224), 128,
+			"the network's parameters and activations need 1.49GiB of device memory, of which 1GiB of 1GiB are free: CUDA_ERROR_OUT_OF_MEMORY (out of memory); a batch of 83 samples would fit"},
+		{gpu.CNN{Width: 1024, Depth: 3, Stride: 1}, stages.TensorType(3, 64, 64), 1,
+			"the network's parameters and activations need 1.11GiB of device memory, of which 1GiB of 1GiB are free: CUDA_ERROR_OUT_OF_MEMORY (out of memory)"},
+		{gpu.CNN{Width: 1024, Depth: 6, Stride: 1}, stages.TensorType(3, 64, 64), 1,
+			"a layer of 4831870976 parameters is more than the GPU's kernels can count: lower width, depth or classes, or make the pictures smaller"},
+		{gpu.CNN{Width: 1, Depth: 1, Stride: 16}, stages.TensorType(3, 16384, 16384), 8,
+			"batches of 8 pictures of 16384×16384 with 4 channels are more than the GPU's kernels can count: make the batches or the pictures smaller, or lower width"},
+	} {
+		_, err := d.NewClassifier(&tc.cnn, gpu.Input{Sample: tc.sample, Batch: tc.batch, Classes: 10})
+		if err == nil || err.Error() != tc.err {
+			t.Errorf("error:\n%v\nwant:\n%s", err, tc.err)
+		}
+	}
+}

@@ -15,8 +15,10 @@ import (
 
 // kernel is a function of the device's modules.
 type kernel struct {
-	name string
-	f    cu.Function
+	name     string
+	f        cu.Function
+	slots    []uint64         // of its arguments, used by one launch after the other
+	pointers []unsafe.Pointer // to them
 }
 
 // load loads the kernels of a PTX file. Called on the main thread.
@@ -51,7 +53,7 @@ func (d *Device) kernel(name string) (*kernel, error) {
 		if err != nil {
 			return nil, failed(err, "finding the kernel "+name)
 		}
-		k := &kernel{name, f}
+		k := &kernel{name: name, f: f}
 		d.kernels[name] = k
 		return k, nil
 	}
@@ -62,23 +64,25 @@ func (d *Device) kernel(name string) (*kernel, error) {
 // arguments are cu.DevicePtr, int (which the kernel has as int) and float32. Called on the main thread.
 func (k *kernel) launch(s cu.Stream, grid, block [3]int, shared int, arguments ...any) error {
 	// Launch reads 8 bytes for each argument, however long it is.
-	slots := make([]uint64, len(arguments))
-	pointers := make([]unsafe.Pointer, len(arguments))
+	for len(k.slots) < len(arguments) {
+		k.slots = append(k.slots, 0)
+	}
+	k.pointers = k.pointers[:0]
 	for i, a := range arguments {
 		switch a := a.(type) {
 		case cu.DevicePtr:
-			slots[i] = uint64(a)
+			k.slots[i] = uint64(a)
 		case int:
 			if int(int32(a)) != a {
 				return fmt.Errorf("argument %d of the kernel %s is %d, which an int of the GPU can't hold", i, k.name, a)
 			}
-			slots[i] = uint64(uint32(a))
+			k.slots[i] = uint64(uint32(a))
 		case float32:
-			slots[i] = uint64(math.Float32bits(a))
+			k.slots[i] = uint64(math.Float32bits(a))
 		default:
 			return fmt.Errorf("argument %d of the kernel %s is a %T", i, k.name, a)
 		}
-		pointers[i] = unsafe.Pointer(&slots[i])
+		k.pointers = append(k.pointers, unsafe.Pointer(&k.slots[i]))
 	}
-	return failed(k.f.Launch(grid[0], grid[1], grid[2], block[0], block[1], block[2], shared, s, pointers), "launching the kernel "+k.name)
+	return failed(k.f.Launch(grid[0], grid[1], grid[2], block[0], block[1], block[2], shared, s, k.pointers), "launching the kernel "+k.name)
 }

@@ -72,9 +72,9 @@ func tileN(columns int) int {
 // tiles returns the number of a product's tiles.
 func tiles(m, n, tileN int) int { return ceilDiv(m, tileM) * ceilDiv(n, tileN) }
 
-// wantedBlocks is how many blocks of threads a product is split into that has fewer tiles: about 4 for each multiprocessor of
-// a large GPU. It is the same on all GPUs, so that the sums' rounding is.
-const wantedBlocks = 512
+// wantedBlocks is how many blocks of threads a product is split into that has fewer tiles. A large GPU runs some 400 at a time,
+// so it is idle for little of the last of its turns. It is the same on all GPUs, so that the sums' rounding is.
+const wantedBlocks = 1024
 
 // span returns how much of a sum over n a part gets, a multiple of unit and not less than least.
 func span(n, tiles, unit, least int) int {
@@ -151,14 +151,17 @@ func layOut(net *gpu.Net, a *arena) *network {
 
 // fits returns an error if the network has more of something than the kernels, whose integers have 32 bits, can count.
 func (n *network) fits() error {
+	const most = math.MaxInt32 - 4*256 // where the last block of threads still has numbers for all
 	for _, b := range n.blocks {
-		if max(n.samples*b.H*b.W, b.H*b.W*b.In, 4*b.size) > math.MaxInt32 {
-			return fmt.Errorf("%d pictures of %d×%d with %d channels, or the %d parameters to go with them, are too many for the GPU's kernels: make the batch or the pictures smaller, or lower width",
-				n.samples, b.H, b.W, b.In, b.size)
+		if max(n.samples*b.H*b.W, b.H*b.W*b.In) > most {
+			return fmt.Errorf("batches of %d pictures of %d×%d with %d channels are more than the GPU's kernels can count: make the batches or the pictures smaller, or lower width",
+				n.samples, b.H, b.W, b.In)
 		}
 	}
-	if 4*n.linear.size > math.MaxInt32 || n.samples*n.stride > math.MaxInt32 {
-		return fmt.Errorf("the linear layer has %d parameters, too many for the GPU's kernels: lower classes or width, or make the pictures smaller", n.linear.size)
+	for _, l := range n.layers() {
+		if l.size > most {
+			return fmt.Errorf("a layer of %d parameters is more than the GPU's kernels can count: lower width, depth or classes, or make the pictures smaller", l.size)
+		}
 	}
 	return nil
 }
