@@ -187,7 +187,7 @@ func (p *pass) named(kernel string, blocks, threads int, arguments ...any) {
 	p.launch(k, blocks, 1, threads, arguments...)
 }
 
-// convert makes tensors of images, or passes on what are tensors already only by its error.
+// convert makes tensors of images, by the table of each channel's and byte's value.
 func convert(b *gpu.Batch, table [3][256]float32) (*job, error) {
 	if b.Sample.Kind != stages.Image {
 		return nil, fmt.Errorf("the GPU makes tensors of images, and the batch is of %s", b.Sample)

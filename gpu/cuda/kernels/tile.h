@@ -4,9 +4,10 @@
 //
 // How it gets to a good part of the card's rate:
 //  - A thread holds 8×8 sums in registers, so that each k costs it 4 loads of 16 bytes from shared memory for 64
-//    multiply-adds: the arithmetic is the limit, not the shared memory. 64 sums, 16 factors, the values on their way
-//    and the addresses take up to 128 registers, which leaves 512 threads on a multiprocessor: 4 warps for each of its
-//    schedulers. The 64 independent sums hide the latency of the multiply-adds, so few warps do.
+//    multiply-adds: the arithmetic is the limit, not the shared memory. The sums, the factors, the values on their way and
+//    the addresses take 128 to 168 registers, which leaves 384 to 512 threads on a multiprocessor: 3 or 4 warps for each of
+//    its schedulers. The 64 independent sums hide the latency of the multiply-adds, so few warps do. The kernels' launch
+//    bounds ask for as many blocks as fit without spilling registers.
 //  - Tiles lie in shared memory twice: while one pair is multiplied, the next comes from global memory into registers
 //    and then into the other pair. One barrier a turn.
 //  - From global memory everything comes 16 bytes at a time, so channels and classes are padded to multiples of 4. The
