@@ -27,6 +27,7 @@ type clock struct {
 	// are slow, every 16th item where they are fast.
 	split []time.Duration
 	items []int64 // each stage's
+	timed int64   // of the first stage's items, how many a device's own clock timed the stages of: then split is its word
 }
 
 func newClock(start time.Time, stages int) *clock {
@@ -43,9 +44,11 @@ func (c *clock) enter(s state) time.Duration {
 	return now
 }
 
-// add counts each stage's items, and the part of the busy time that was seen to be its own, and clears both.
-func (c *clock) add(items []int64, split []time.Duration) {
+// add counts each stage's items, and the part of the busy time that was seen to be its own, and clears both. A device's clock
+// timed so many of the items.
+func (c *clock) add(items []int64, split []time.Duration, timed int64) {
 	c.mu.Lock()
+	c.timed += timed
 	for i := range items {
 		c.items[i] += items[i]
 		c.split[i] += split[i]
@@ -59,20 +62,26 @@ type reading struct {
 	spent [states]time.Duration
 	split []time.Duration
 	items []int64
+	timed int64
+}
+
+// zero returns what the clock showed at the start.
+func (c *clock) zero() reading {
+	return reading{split: make([]time.Duration, len(c.split)), items: make([]int64, len(c.items))}
 }
 
 func (c *clock) read() reading {
 	now := time.Since(c.start)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	r := reading{spent: c.spent, split: append([]time.Duration(nil), c.split...), items: append([]int64(nil), c.items...)}
+	r := reading{spent: c.spent, split: append([]time.Duration(nil), c.split...), items: append([]int64(nil), c.items...), timed: c.timed}
 	r.spent[c.state] += now - c.since
 	return r
 }
 
 // sub returns the difference between two readings of one clock.
 func (r reading) sub(o reading) reading {
-	d := reading{split: make([]time.Duration, len(r.split)), items: make([]int64, len(r.items))}
+	d := reading{split: make([]time.Duration, len(r.split)), items: make([]int64, len(r.items)), timed: r.timed - o.timed}
 	for i := range r.spent {
 		d.spent[i] = r.spent[i] - o.spent[i]
 	}
@@ -81,6 +90,21 @@ func (r reading) sub(o reading) reading {
 		d.items[i] = r.items[i] - o.items[i]
 	}
 	return d
+}
+
+// byDevice takes the device's word for how long it worked, up to most, where its clock timed all items. In the rest of its busy
+// time the worker was in another state.
+func (r *reading) byDevice(most time.Duration, rest state) {
+	if r.timed == 0 || r.timed != r.items[0] {
+		return
+	}
+	var worked time.Duration
+	for _, d := range r.split {
+		worked += d
+	}
+	worked = min(worked, most)
+	r.spent[rest] = max(r.spent[rest]+r.spent[busy]-worked, 0)
+	r.spent[busy] = worked
 }
 
 // charge adds what one worker did in an interval to the accounts of its segment's stages.

@@ -16,9 +16,17 @@ type Problem struct {
 	Warning   bool
 }
 
-// Check follows the elements from stage to stage and returns every mismatch. types[k] is the type at boundary k, which
-// is Unknown behind a faulty stage: nothing is said of what can't be known.
+// Check follows the elements from stage to stage, in the order in which the stages run, and returns every mismatch. types[k] is
+// the type at boundary k of that order, which is Unknown behind a faulty stage: nothing is said of what can't be known.
 func Check(e *Experiment) (types []stages.Type, problems []Problem) {
+	_, types, problems = check(e)
+	return types, problems
+}
+
+// check is Check that also returns the experiment in the order in which its stages run.
+func check(e *Experiment) (arranged *Experiment, types []stages.Type, problems []Problem) {
+	e, problems = arrange(e)
+	problems = append(problems, unreachable(e)...)
 	types = make([]stages.Type, len(e.Stages))
 	var t stages.Type
 	for i, s := range e.Stages {
@@ -33,6 +41,9 @@ func Check(e *Experiment) (types []stages.Type, problems []Problem) {
 				break
 			}
 			out, err := spec.Output(t)
+			if err == nil && s.Device {
+				err = stages.DeviceTakes(spec, t)
+			}
 			if err != nil {
 				problems = append(problems, mismatch(s, t, err))
 				out = stages.Type{}
@@ -51,7 +62,7 @@ func Check(e *Experiment) (types []stages.Type, problems []Problem) {
 		}
 		t = next
 	}
-	return types, problems
+	return e, types, problems
 }
 
 func mismatch(s Stage, in stages.Type, err error) Problem {

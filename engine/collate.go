@@ -23,7 +23,7 @@ type hostBatch struct {
 func newHostBatch(d gpu.Device, sample stages.Type, size int, pinned bool) (*hostBatch, error) {
 	b := &hostBatch{kept: make([]bool, size), free: func() {}}
 	b.Sample = sample
-	b.Labels = make([]int32, size)
+	b.Labels, b.Items = make([]int32, size), make([]stages.Item, size)
 	if !sample.Fixed() {
 		b.Ragged = make([]stages.Element, size)
 		b.slots = b.Ragged
@@ -87,7 +87,7 @@ func (b *hostBatch) compact(expected int) {
 			continue
 		}
 		if i != n {
-			b.Labels[n] = b.Labels[i]
+			b.Labels[n], b.Items[n] = b.Labels[i], b.Items[i]
 			if b.Ragged != nil {
 				b.Ragged[n], b.Ragged[i] = b.Ragged[i], b.Ragged[n]
 			} else {
@@ -196,7 +196,7 @@ func (a *assembler) open(batch int64) (*assembly, error) {
 // then the caller delivers it.
 func (s *assembly) arrive(slot int, it *item) bool {
 	if s.host != nil {
-		s.host.Labels[slot], s.host.kept[slot] = it.Label, !it.skip
+		s.host.Labels[slot], s.host.Items[slot], s.host.kept[slot] = it.Label, it.Item, !it.skip
 	}
 	return s.missing.Add(-1) == 0
 }

@@ -49,6 +49,7 @@ type Stage struct {
 	OnError    OnError
 	MaxSkips   int         // items that may be skipped in a run; -1: any number
 	Pool       string      // the pool block around it, or ""
+	Device     bool        // the device does its work, on whole batches behind the transfer: workers and on_error say nothing then
 	Checkpoint *Checkpoint // the one that stands at the boundary after it, or nil
 }
 
@@ -73,7 +74,16 @@ type BatchSpec struct {
 // TransferSpec holds the attributes of the transfer block.
 type TransferSpec struct {
 	Pinned bool
+	// Convert is ConvertOnDevice where the stage right above batch, which makes tensors of images, is to run behind the transfer, so
+	// that batches cross in a quarter of the bytes.
+	Convert string
 }
+
+// The values of Convert.
+const (
+	ConvertInPlace  = "none"
+	ConvertOnDevice = "device"
+)
 
 // Pool is a pool block: its stages share workers.
 type Pool struct {
@@ -85,10 +95,20 @@ type Pool struct {
 // Checkpoint is a named boundary between two stages.
 type Checkpoint struct {
 	Name  string
-	Store string // "memory"
+	Store string // MemoryStore, PinnedStore or DeviceStore
 	Limit stages.Bytes
 	Mode  string // "probe" or "off"
 }
+
+// Address is where diagnostics about the checkpoint point.
+func (c *Checkpoint) Address() string { return "checkpoint." + c.Name }
+
+// Where a checkpoint's cache is kept. MemoryStore is the host's memory, and behind a transfer wherever that leaves batches.
+const (
+	MemoryStore = "memory"
+	PinnedStore = "pinned" // page-locked memory of the host, right behind batch
+	DeviceStore = "device" // the device's memory, right before train
+)
 
 // Bisect holds the attributes of the bisect block.
 type Bisect struct {

@@ -30,8 +30,7 @@ func (p *Pipeline) fill(ctx context.Context) error {
 	p.staff(r)
 	stop := context.AfterFunc(ctx, r.stop)
 	defer stop()
-	keep := plan.CacheBatches
-	keep = min(keep, int(plan.keepBytes()/(int64(plan.layout.size)*plan.size(plan.batch))))
+	hosts, copies := plan.kept()
 	for {
 		d, ok := r.hostBatch(r.train)
 		if !ok {
@@ -39,17 +38,18 @@ func (p *Pipeline) fill(ctx context.Context) error {
 		}
 		r.samples.Add(int64(d.host.Len))
 		r.steps.Add(1)
-		if len(p.hosts) >= keep {
+		if len(p.hosts) >= hosts {
 			r.finish(d)
 			continue
 		}
 		p.hosts = append(p.hosts, d.host)
-		d.hostKept, d.copyKept = true, true
-		if plan.transfer >= 0 {
-			if !r.upload(&d, plan.transfer) {
+		d.hostKept = true
+		if len(p.copies) < copies {
+			if _, ok := r.ship(&d, nil); !ok {
+				r.finish(d)
 				break
 			}
-			p.copies = append(p.copies, d.copy)
+			p.copies, d.copyKept = append(p.copies, d.copy), true
 		}
 		r.finish(d)
 	}
@@ -61,13 +61,21 @@ func (p *Pipeline) fill(ctx context.Context) error {
 	return nil
 }
 
-// keepBytes returns how many bytes of batches may be kept: the larger limit of the boundaries after batch.
-func (p *Plan) keepBytes() int64 {
-	var n int64
-	for k := p.batch + 1; k <= p.train; k++ {
-		n = max(n, p.CacheLimit[k])
+// kept returns how many batches the caches behind batch keep on the host, and behind the transfer. A copy may lie in the memory of its
+// host batch, which is kept with it.
+func (p *Plan) kept() (hosts, copies int) {
+	var limit int64
+	for _, l := range p.CacheLimit[p.batch+1:] {
+		limit = max(limit, l)
 	}
-	return n
+	hosts = min(p.CacheBatches, int(limit/p.batchSize(p.batch)))
+	if p.transfer >= 0 {
+		if l := p.CacheLimit[p.train]; l > 0 {
+			limit = l
+		}
+		copies = min(hosts, int(limit/p.batchSize(p.train)))
+	}
+	return hosts, copies
 }
 
 // usable returns how many items the cache at a boundary up to the batch stage replays: whole batches.
@@ -82,7 +90,8 @@ func (p *Pipeline) usable(k int) int {
 
 // measurable returns a *LimitError where the cache at boundary k holds not even one batch.
 func (p *Pipeline) measurable(k int) error {
-	if k <= p.Plan.batch && p.usable(k) > 0 || k > p.Plan.batch && len(p.hosts) > 0 {
+	switch {
+	case k <= p.Plan.batch && p.usable(k) > 0, k == p.Plan.batch+1 && len(p.hosts) > 0, k > p.Plan.batch+1 && len(p.copies) > 0:
 		return nil
 	}
 	return &LimitError{Address: p.Plan.Experiment.Stages[k-1].Address, Limit: p.Plan.CacheLimit[k]}

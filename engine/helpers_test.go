@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
 	"sync"
@@ -13,6 +12,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/pipectl/pipectl/gpu"
+	"github.com/pipectl/pipectl/gpu/cpu"
 	"github.com/pipectl/pipectl/stages"
 )
 
@@ -105,11 +105,14 @@ func pass(_ *stages.Call, in, out *stages.Element) error {
 
 // hostDevice is a device whose memory is the host's.
 type hostDevice struct {
+	cpu.Device
 	mu    sync.Mutex
 	taken int // allocations not given back
 }
 
-func (d *hostDevice) Info() gpu.Info { return gpu.Info{Kind: "cpu", Name: "test"} }
+func (d *hostDevice) Info() gpu.Info {
+	return gpu.Info{Kind: "cpu", Name: "test", Why: "It is a test."}
+}
 func (d *hostDevice) Alloc(n int, pinned bool) ([]byte, func(), error) {
 	d.mu.Lock()
 	d.taken++
@@ -123,10 +126,6 @@ func (d *hostDevice) Alloc(n int, pinned bool) ([]byte, func(), error) {
 func (d *hostDevice) Upload(_ context.Context, b *stages.Batch) (*gpu.Batch, error) {
 	return &gpu.Batch{Batch: b, Ready: passed{}}, nil
 }
-func (d *hostDevice) NewClassifier(*gpu.CNN, gpu.Input) (gpu.Classifier, error) {
-	return nil, errors.New("no classifier")
-}
-func (d *hostDevice) Close() error { return nil }
 
 type passed struct{}
 

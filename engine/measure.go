@@ -153,14 +153,14 @@ func (p *Pipeline) settle(r *run, f *flight, observe func(Step)) bool {
 		r.failStep(err)
 		return false
 	}
-	r.train.add([]int64{1}, []time.Duration{0})
-	r.samples.Add(int64(f.step.Samples))
-	r.steps.Add(1)
 	d, timed := f.event.Elapsed()
 	if timed {
-		r.computed.Add(int64(d))
-		r.timed.Add(1)
+		r.train.add([]int64{1}, []time.Duration{d}, 1)
+	} else {
+		r.train.add([]int64{1}, []time.Duration{0}, 0)
 	}
+	r.samples.Add(int64(f.step.Samples))
+	r.steps.Add(1)
 	if observe == nil {
 		return true
 	}
@@ -189,8 +189,6 @@ func (r *run) failStep(err error) {
 type mark struct {
 	at             time.Duration
 	steps, samples int64
-	computed       time.Duration // by the device's clock, on timed steps
-	timed          int64
 	cpu            time.Duration // of this process; negative if unknown
 	pools          [][]reading   // by segment and worker
 	queues         [][2]int64    // pushes and what they found, by segment
@@ -199,8 +197,7 @@ type mark struct {
 }
 
 func (r *run) mark() mark {
-	m := mark{at: time.Since(r.start), steps: r.steps.Load(), samples: r.samples.Load(), cpu: cpuTime(), train: r.train.read(),
-		computed: time.Duration(r.computed.Load()), timed: r.timed.Load()}
+	m := mark{at: time.Since(r.start), steps: r.steps.Load(), samples: r.samples.Load(), cpu: cpuTime(), train: r.train.read()}
 	for s, pool := range r.pools {
 		readings := make([]reading, len(pool))
 		for i, c := range pool {
@@ -213,7 +210,7 @@ func (r *run) mark() mark {
 			q[0], q[1] = r.queues[s].counts()
 		case r.asm != nil && r.plan.Segments[s].Last == r.plan.batch:
 			q[0], q[1] = r.asm.counts()
-		case r.uploads != nil && r.plan.Segments[s].Last == r.plan.transfer:
+		case r.uploads != nil && r.plan.Segments[s].First == r.plan.transfer:
 			q[0], q[1] = r.uploads.counts()
 		}
 		m.queues = append(m.queues, q)
@@ -254,15 +251,14 @@ func (m mark) interval(from mark, r *run, iv *Interval) {
 		}
 	}
 	if r.transfer != nil {
-		m.transfer.sub(from.transfer).charge(iv.Stages[plan.transfer : plan.transfer+1])
+		t := m.transfer.sub(from.transfer)
+		// The device may have been at work on steps, which the copies and stages of later batches come after.
+		t.byDevice(t.spent[busy], waitOut)
+		t.charge(iv.Stages[plan.transfer:plan.train])
 	}
 	t := m.train.sub(from.train)
-	if n := m.timed - from.timed; n > 0 && n == m.steps-from.steps {
-		// The device's own clock says how long it was at work; in the rest of the time it had nothing to work on, whatever the
-		// host was waiting for meanwhile.
-		t.spent[busy] = min(m.computed-from.computed, iv.Elapsed)
-		t.spent[waitIn] = iv.Elapsed - t.spent[busy]
-	}
+	// In the time that the device wasn't at work on steps it had none to work on, whatever the host was waiting for meanwhile.
+	t.byDevice(iv.Elapsed, waitIn)
 	t.charge(iv.Stages[plan.train : plan.train+1])
 	iv.Starved = t.spent[waitIn]
 }
@@ -281,13 +277,14 @@ func (p *Pipeline) Live() (Live, bool) {
 	if r == nil {
 		return Live{}, false
 	}
-	zero := mark{pools: make([][]reading, len(r.pools)), queues: make([][2]int64, len(r.pools)),
-		transfer: reading{items: make([]int64, 1), split: make([]time.Duration, 1)},
-		train:    reading{items: make([]int64, 1), split: make([]time.Duration, 1)}}
+	zero := mark{pools: make([][]reading, len(r.pools)), queues: make([][2]int64, len(r.pools)), train: r.train.zero()}
+	if r.transfer != nil {
+		zero.transfer = r.transfer.zero()
+	}
 	for s, pool := range r.pools {
 		zero.pools[s] = make([]reading, len(pool))
 		for w, c := range pool {
-			zero.pools[s][w] = reading{items: make([]int64, len(c.items)), split: make([]time.Duration, len(c.split))}
+			zero.pools[s][w] = c.zero()
 		}
 	}
 	l := Live{Probe: r.probe, Elapsed: time.Since(r.start)}

@@ -92,6 +92,7 @@ func Open(ctx context.Context, e *Experiment, opts Options) (*Pipeline, []Proble
 	if err != nil || len(problems) > 0 {
 		return nil, problems, errors.Join(err, src.Close())
 	}
+	e = plan.Experiment
 	p.skipped = make([]map[int]bool, len(e.Stages))
 	p.instances = make([][]stages.Stage, len(e.Stages))
 	for range plan.Segments {
@@ -108,9 +109,12 @@ func Open(ctx context.Context, e *Experiment, opts Options) (*Pipeline, []Proble
 		pinned = e.Stages[plan.transfer].Spec.(*TransferSpec).Pinned
 	}
 	p.batches = &batchPool{make: func() (*hostBatch, error) { return newHostBatch(p.device, sample, size, pinned) }}
-	p.step, err = spec.NewStep(p.device, gpu.Input{Sample: sample, Batch: size, Classes: plan.Classes, Seed: e.Seed})
+	p.step, err = spec.NewStep(p.device, gpu.Input{Sample: plan.Types[plan.train], Batch: size, Classes: plan.Classes, Seed: e.Seed})
 	if err != nil {
 		return nil, nil, errors.Join(&StageError{Address: train.Address, Err: err}, p.Close())
+	}
+	if problems := plan.placeCaches(p.device, opts.Memory); len(problems) > 0 {
+		return nil, problems, p.Close()
 	}
 	return p, nil, nil
 }

@@ -9,7 +9,7 @@ import (
 
 // Plan says how an experiment runs. It is plain data.
 type Plan struct {
-	Experiment *Experiment
+	Experiment *Experiment   // its stages in the order in which they run
 	Items      int           // in the data set
 	Classes    int           // of its labels; 0 if it has none
 	Epoch      int           // steps an epoch
@@ -56,7 +56,7 @@ const (
 // Compile plans an experiment whose stages have no problem, for a data set of so many items and a machine with memory
 // bytes to spare, 0 if that isn't known.
 func Compile(e *Experiment, items, classes int, memory int64) (*Plan, []Problem) {
-	types, problems := Check(e)
+	e, types, problems := check(e)
 	if len(problems) > 0 {
 		return nil, problems
 	}
@@ -77,7 +77,8 @@ func Compile(e *Experiment, items, classes int, memory int64) (*Plan, []Problem)
 	p.Points = make([]bool, p.train+1)
 	for k := 1; k <= p.train; k++ {
 		c := e.Stages[k-1].Checkpoint
-		p.Points[k] = c == nil || c.Mode != "off"
+		// From the transfer on a batch goes through the device's stages in one go.
+		p.Points[k] = (c == nil || c.Mode != "off") && !e.Stages[k].Device
 	}
 	p.estimate(memory)
 	if need := p.Memory.InFlight; memory > 0 && need > memory {
@@ -98,7 +99,7 @@ func segments(e *Experiment, batch int) []Segment {
 		if i > 0 && joins(s, e.Stages[i-1], i == batch) {
 			g := &segs[len(segs)-1]
 			g.Last = i
-			if s.Pool == "" {
+			if s.Pool == "" && !s.Device {
 				g.Prefetch = s.Prefetch
 			}
 			continue
@@ -137,6 +138,8 @@ func segments(e *Experiment, batch int) []Segment {
 // joins reports whether the workers of the stage before also execute s.
 func joins(s, before Stage, batch bool) bool {
 	switch {
+	case s.Device:
+		return true // the transfer's goroutine
 	case s.Pool != "" || before.Pool != "":
 		return s.Pool == before.Pool || batch && s.Pool == "" && s.Workers == Auto
 	case batch:
@@ -168,6 +171,18 @@ func (p *Plan) size(k int) int64 {
 	return assumedElement
 }
 
+// batchSize returns the bytes of a batch's samples at boundary k. Behind the transfer that is what the batch holds on the device: as
+// it was copied, and what each stage there makes of it.
+func (p *Plan) batchSize(k int) int64 {
+	n := p.size(k)
+	if p.transfer >= 0 {
+		for j := p.transfer + 1; j < k; j++ {
+			n += p.size(j)
+		}
+	}
+	return n * int64(p.layout.size)
+}
+
 // window returns how many batches may be under way: enough that the queues can fill, whatever the batch size.
 func (p *Plan) window() int {
 	items, batches := 0, 3
@@ -192,10 +207,10 @@ func (p *Plan) estimate(memory int64) {
 			n := g.Prefetch + g.Workers + p.Segments[i+1].Workers
 			p.Memory.InFlight += int64(n) * p.size(g.Last+1)
 		} else if g.Last < p.train {
-			p.Memory.InFlight += int64(g.Prefetch+1) * batch
+			p.Memory.InFlight += int64(g.Prefetch+1) * p.batchSize(g.Last+1)
 		}
 	}
-	p.Memory.InFlight += 2 * batch // one being filled, one with the step
+	p.Memory.InFlight += batch + p.batchSize(p.train) // one being filled, one with the step
 
 	p.CacheBatches = p.Experiment.Bisect.CacheBatches
 	if p.CacheBatches == 0 {
@@ -224,6 +239,6 @@ func (p *Plan) estimate(memory int64) {
 		if c := p.Experiment.Stages[k-1].Checkpoint; c != nil && c.Limit > 0 {
 			p.CacheLimit[k] = int64(c.Limit)
 		}
-		p.Memory.Caches += min(p.CacheLimit[k], int64(p.CacheBatches)*int64(p.layout.size)*p.size(min(k, p.batch)))
+		p.Memory.Caches += min(p.CacheLimit[k], int64(p.CacheBatches)*p.batchSize(k))
 	}
 }

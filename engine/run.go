@@ -38,13 +38,12 @@ type run struct {
 
 	pools    [][]*clock // by segment
 	transfer *clock
+	device   []deviceStage // what the transfer's goroutine lets the device do
 	train    *clock
 
 	steps   atomic.Int64
 	samples atomic.Int64
 	skips   atomic.Int64
-	// The steps that the device timed by its own clock, and how long they took, in ns.
-	timed, computed atomic.Int64
 
 	mu  sync.Mutex
 	err error
@@ -53,6 +52,7 @@ type run struct {
 // delivery is a batch on its way to the step.
 type delivery struct {
 	batch int64
+	epoch int        // for what is drawn on the device: of the batch, or how often the cache was replayed before it
 	host  *hostBatch // nil once its memory was given back
 	copy  *gpu.Batch // nil before the transfer
 	// Whether each belongs to a cache, and so isn't given back.
@@ -87,7 +87,8 @@ func (p *Pipeline) newRun(ctx context.Context, probe Probe, first, end int64) *r
 	r.pools = make([][]*clock, len(plan.Segments))
 	r.train = newClock(r.start, 1)
 	if plan.transfer >= 0 && !(probe.Suffix() && probe.To > plan.transfer) {
-		r.transfer = newClock(r.start, 1)
+		r.transfer = newClock(r.start, plan.train-plan.transfer)
+		r.device = plan.deviceStages()
 		r.uploads = newQueue[delivery](plan.Segments[p.segment(plan.transfer)].Prefetch, 1)
 	}
 	if probe.Suffix() && probe.To > plan.batch {
@@ -182,7 +183,7 @@ func (p *Pipeline) staff(r *run) {
 // hostBatch returns the next batch from the workers or from the cache. It reports false once no more can come.
 func (r *run) hostBatch(c *clock) (delivery, bool) {
 	if r.asm == nil {
-		d := delivery{batch: r.replay}
+		d := delivery{batch: r.replay, epoch: int(r.replay / int64(len(r.p.hosts)))}
 		r.replay++
 		r.exchange(&d)
 		return d, true
@@ -196,7 +197,7 @@ func (r *run) hostBatch(c *clock) (delivery, bool) {
 		if !ok {
 			return delivery{}, false
 		}
-		d := delivery{batch: batch, host: host}
+		d := delivery{batch: batch, epoch: int(batch / int64(r.asm.layout.batches())), host: host}
 		if host == nil {
 			r.exchange(&d)
 		} else if host.Len == 0 {
@@ -217,51 +218,6 @@ func (r *run) exchange(d *delivery) {
 	}
 }
 
-// upload copies a batch to the device and waits until it is there.
-func (r *run) upload(d *delivery, stage int) bool {
-	var b *gpu.Batch
-	err := func() (err error) {
-		defer catch(&err)
-		if b, err = r.p.device.Upload(r.ctx, &d.host.Batch); err != nil {
-			return err
-		}
-		return b.Ready.Wait(r.ctx)
-	}()
-	if err != nil {
-		r.fail(&StageError{Address: r.address(stage), Err: err})
-		return false
-	}
-	d.copy = b
-	return true
-}
-
-// transferLoop is the transfer stage.
-func (r *run) transferLoop() {
-	defer r.uploads.done()
-	free := r.probe.From > 0 && r.probe.From <= r.plan.transfer && r.plan.transfer < r.probe.To
-	for {
-		d, ok := r.hostBatch(r.transfer)
-		if !ok {
-			return
-		}
-		switch {
-		case d.copy != nil: // the whole of batch and transfer is made free
-		case free:
-			r.exchange(&d)
-		default:
-			if !r.upload(&d, r.plan.transfer) {
-				r.finish(d)
-				return
-			}
-			r.transfer.add([]int64{1}, []time.Duration{0})
-		}
-		if r.uploads.push([]delivery{d}, r.transfer) == 0 {
-			r.finish(d)
-			return
-		}
-	}
-}
-
 // nextBatch returns the next batch on the device, for the train stage.
 func (r *run) nextBatch() (delivery, bool) {
 	if r.uploads != nil {
@@ -273,7 +229,7 @@ func (r *run) nextBatch() (delivery, bool) {
 	if !ok || d.copy != nil {
 		return d, ok
 	}
-	if !r.upload(&d, r.plan.train) {
+	if _, _, ok := r.upload(&d, r.plan.train); !ok {
 		r.finish(d)
 		return d, false
 	}

@@ -92,7 +92,7 @@ func (w *worker) loop() (err error) {
 			each := max((time.Since(w.clock.start)-before)/time.Duration(n), 1)
 			want = min(max(int(chunkTime/each), 1), maxChunk)
 		}
-		w.clock.add(w.items, w.split)
+		w.clock.add(w.items, w.split, 0)
 		if w.out == nil {
 			continue
 		}

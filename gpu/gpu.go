@@ -4,6 +4,7 @@ package gpu
 
 import (
 	"context"
+	"math/rand/v2"
 	"time"
 
 	"github.com/pipectl/pipectl/stages"
@@ -17,7 +18,7 @@ type Info struct {
 	Why    string // why this device was taken, as a sentence: "device = \"auto\": built without CUDA, so the CPU"
 }
 
-// Device is where training steps run. Alloc may be called from any goroutine. The calls of Upload come from one
+// Device is where training steps run. Alloc may be called from any goroutine. The calls of Upload and Apply come from one
 // goroutine, those of a Step from one, which may be another.
 type Device interface {
 	Info() Info
@@ -27,6 +28,13 @@ type Device interface {
 	// Upload starts the copy of b to the device and returns without waiting for it. b must stay as it is until Ready has
 	// passed; on the CPU the result is b itself.
 	Upload(ctx context.Context, b *stages.Batch) (*Batch, error)
+	// Apply starts to do to a batch of Upload what a stage's workers do to each item on the host, and returns without waiting for
+	// it. The results are theirs bit for bit. draws returns what the stage draws sample i's random numbers from, until it is called
+	// again; stages that aren't random don't call it. The batch that Apply returns takes the place of b: only one of them is freed.
+	// After an error that is b. It is for the stages that stages.OnDevice accepts.
+	Apply(ctx context.Context, b *Batch, spec stages.StageSpec, draws func(sample int) *rand.Rand) (*Batch, error)
+	// FreeMemory returns how many bytes of the device's own memory are free; 0 if that is unknown, or it has none of its own.
+	FreeMemory() uint64
 	// NewClassifier makes the step of `train "cnn"`. Its initial weights are c.Net's, the same on every device.
 	NewClassifier(c *CNN, in Input) (Classifier, error)
 	Close() error

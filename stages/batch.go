@@ -9,6 +9,7 @@ type Batch struct {
 	Len    int  // samples in it: the batch size, or fewer in an epoch's last batch and where items were skipped
 	Sample Type // the type of one sample
 	Labels []int32
+	Items  []Item // which item each sample is; nil where that isn't known
 
 	U8     []byte    // Len × sample, for Image and Opaque samples of a fixed size
 	F32    []float32 // Len × sample, for Tensor samples of a fixed size

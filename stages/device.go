@@ -1,9 +1,35 @@
 package stages
 
-import "math/rand/v2"
+import (
+	"errors"
+	"math/rand/v2"
+)
 
 // What follows is for devices that do a stage's work themselves: the operators' draws and tables, so that the results are
 // the host's bit for bit.
+
+// OnDevice reports whether devices can do the work of an operator with such a spec.
+func OnDevice(spec any) bool {
+	switch spec.(type) {
+	case *ToFloat, *Normalize, *RandomFlip, *RandomResizedCrop, *ColorJitter:
+		return true
+	}
+	return false
+}
+
+// DeviceTakes returns nil if a device can do a stage's work on batches of such samples, which the stage takes on the host, or an
+// error that says, in full sentences for the file's author, why not and what to do.
+func DeviceTakes(spec StageSpec, sample Type) error {
+	if !sample.Fixed() {
+		return errors.New("Devices work on batches whose samples are all of one size, and it gets " + sample.String() +
+			`. Resize the items above the batch (prepare "resize").`)
+	}
+	if _, ok := spec.(*Normalize); ok && sample.Kind != Image {
+		return errors.New("On the device normalize makes tensors of images, in one pass, and it gets " + sample.String() +
+			". Remove the to_float above it, or let it work on the host, above the batch.")
+	}
+	return nil
+}
 
 // ByteTable returns the value of each channel and byte after the conversion to a tensor.
 func (*ToFloat) ByteTable() [3][256]float32 { return *newFloater() }

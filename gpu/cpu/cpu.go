@@ -17,12 +17,13 @@ import (
 
 // Device is the host's processor. It works synchronously: all is done when its calls return.
 type Device struct {
-	info gpu.Info
+	info    gpu.Info
+	applied applier
 }
 
 // New returns the device. why says, as a sentence, why it was taken.
 func New(why string) *Device {
-	d := &Device{gpu.Info{Kind: "cpu", Name: "unknown", Why: why + " Its BLAS is " + BLAS + "."}}
+	d := &Device{info: gpu.Info{Kind: "cpu", Name: "unknown", Why: why + " Its BLAS is " + BLAS + "."}}
 	// What can't be learnt of the host is left unknown: it is only reported.
 	if cpus, err := cpu.Info(); err == nil && len(cpus) > 0 && cpus[0].ModelName != "" {
 		d.info.Name = cpus[0].ModelName
@@ -57,5 +58,8 @@ func (d *Device) NewClassifier(c *gpu.CNN, in gpu.Input) (gpu.Classifier, error)
 	return newClassifier(c, in)
 }
 
-// Close does nothing: the device holds nothing.
-func (d *Device) Close() error { return nil }
+// FreeMemory returns 0: the device's memory is the host's.
+func (d *Device) FreeMemory() uint64 { return 0 }
+
+// Close frees the stages that Apply has made.
+func (d *Device) Close() error { return d.applied.close() }

@@ -121,3 +121,16 @@ func (h *hostMemory) free() error {
 	clear(h.blocks)
 	return errors.Join(errs...)
 }
+
+// FreeMemory returns how many bytes of the GPU's memory are free, 0 where the driver can't say.
+func (d *Device) FreeMemory() uint64 {
+	var free uint64
+	err := d.do(func() (err error) {
+		free, _, err = driver.MemInfo()
+		return err
+	})
+	if err != nil {
+		return 0 // the next call that needs the device meets the error again
+	}
+	return free
+}
