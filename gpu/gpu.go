@@ -15,6 +15,7 @@ type Info struct {
 	Kind   string // "cpu" or "cuda"
 	Name   string // the model's name, as the driver or the kernel gives it
 	Memory uint64 // bytes in all; 0 if unknown
+	PCI    string // a GPU's PCI address, "0000:65:00.0"; "" if it has none
 	Why    string // why this device was taken, as a sentence: "device = \"auto\": built without CUDA, so the CPU"
 }
 

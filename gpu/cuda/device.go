@@ -76,7 +76,7 @@ func (d *Device) open(ptx []string) error {
 			return failed(err, "counting the GPUs")
 		}
 		if n == 0 {
-			return errors.New("the CUDA driver finds no GPU")
+			return driver.NoGPU()
 		}
 		if d.device, err = cu.GetDevice(0); err != nil {
 			return failed(err, "opening the first GPU")
@@ -114,7 +114,7 @@ func (d *Device) open(ptx []string) error {
 	})
 }
 
-// describe fills in the GPU's name and memory, and checks that the kernels can run on it.
+// describe fills in the GPU's name, memory and address, and checks that the kernels can run on it.
 func (d *Device) describe() error {
 	name, err := d.device.Name()
 	if err != nil {
@@ -134,8 +134,18 @@ func (d *Device) describe() error {
 		return failed(err, "asking for the GPU's compute capability")
 	}
 	if 10*major+minor < minCapability {
-		return fmt.Errorf("the GPU %s has compute capability %d.%d, and the kernels need %d.%d", name, major, minor, minCapability/10, minCapability%10)
+		return &gpu.Unusable{
+			Err: fmt.Errorf("the GPU %s has compute capability %d.%d, and the kernels need %d.%d", name, major, minor, minCapability/10, minCapability%10),
+			Fix: "Train on another GPU, which CUDA_VISIBLE_DEVICES chooses, or on the CPU.",
+		}
 	}
+	var address [3]int
+	for i, part := range []cu.DeviceAttribute{cu.PciDomainID, cu.PciBusID, cu.PciDeviceID} {
+		if address[i], err = d.device.Attribute(part); err != nil {
+			return failed(err, "asking for the GPU's PCI address")
+		}
+	}
+	d.info.PCI = fmt.Sprintf("%04x:%02x:%02x.0", address[0], address[1], address[2])
 	return nil
 }
 

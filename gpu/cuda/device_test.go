@@ -77,7 +77,7 @@ func download(tb testing.TB, d *Device, from cu.DevicePtr, n int) []byte {
 
 func TestInfo(t *testing.T) {
 	d, _ := openSelftest(t)
-	want := gpu.Info{Kind: "cuda", Name: "emulated GPU", Memory: 1 << 30,
+	want := gpu.Info{Kind: "cuda", Name: "emulated GPU", Memory: 1 << 30, PCI: "0000:65:00.0",
 		Why: "Test. Its driver is " + os.Getenv(driver.Variable) + ", which PIPECTL_LIBCUDA names."}
 	if got := d.Info(); got != want {
 		t.Errorf("got %+v\nwant %+v", got, want)

@@ -10,6 +10,7 @@ import (
 
 	"gorgonia.org/cu"
 
+	"github.com/pipectl/pipectl/gpu"
 	"github.com/pipectl/pipectl/gpu/cuda/driver"
 )
 
@@ -33,7 +34,10 @@ func (d *Device) load(ptx string) error {
 		if v, err := driver.Version(); err == nil {
 			served = fmt.Sprintf("CUDA %d.%d", v/1000, v%1000/10)
 		}
-		return fmt.Errorf("the CUDA driver is too old for the kernels: it serves %s; update it (%w)", served, err)
+		return &gpu.Unusable{
+			Err: fmt.Errorf("the CUDA driver is too old for the kernels: it serves %s; update it (%w)", served, err),
+			Fix: "Update NVIDIA's driver: its `nvidia-smi` shows the CUDA version that it serves.",
+		}
 	case errors.Is(err, driver.NoKernelForGPU):
 		return fmt.Errorf("the kernels can't run on the GPU %s: %w", d.info.Name, err)
 	}

@@ -10,5 +10,5 @@ import (
 
 // openCUDA opens the first CUDA device, or says why it can't. why is what its Info shall say.
 func openCUDA(string) (gpu.Device, error) {
-	return nil, errors.New("this build has no CUDA support")
+	return nil, &gpu.Unusable{Err: errors.New("this build has no CUDA support"), Fix: "Build pipectl with `make build`, which adds it on Linux."}
 }

@@ -22,6 +22,8 @@ import (
 	"path/filepath"
 	"sync"
 	"unsafe"
+
+	"github.com/pipectl/pipectl/gpu"
 )
 
 // Variable is the environment variable that names the driver library to take in place of the machine's own.
@@ -40,7 +42,7 @@ var open = sync.OnceValue(func() error {
 	if file == "" {
 		found, err := find(searchPath(os.Getenv("LD_LIBRARY_PATH")))
 		if err != nil {
-			return err
+			return &gpu.Unusable{Err: err, Fix: reinstall}
 		}
 		return load(found)
 	}
@@ -50,7 +52,10 @@ var open = sync.OnceValue(func() error {
 		err = checkFile(file)
 	}
 	if err != nil {
-		return fmt.Errorf("the driver library that %s names can't be used: %w", Variable, err)
+		return &gpu.Unusable{
+			Err: fmt.Errorf("the driver library that %s names can't be used: %w", Variable, err),
+			Fix: "Set " + Variable + " to a driver library, or unset it to use the machine's own.",
+		}
 	}
 	return load(file)
 })
@@ -66,20 +71,40 @@ func load(library string) error {
 	switch C.library_load(name, &init, why, size) {
 	case 1:
 		if library == soname {
-			return errors.New("no CUDA driver is installed (" + C.GoString(why) + ")")
+			return &gpu.Unusable{
+				Err: errors.New("no CUDA driver is installed (" + C.GoString(why) + ")"),
+				Fix: "With an NVIDIA GPU, install NVIDIA's driver, which has libcuda.so.1; start a container with the GPU (docker run --gpus all).",
+			}
 		}
-		return errors.New("the CUDA driver library can't be loaded: " + C.GoString(why))
+		return &gpu.Unusable{Err: errors.New("the CUDA driver library can't be loaded: " + C.GoString(why)), Fix: reinstall}
 	case 2:
-		return fmt.Errorf("%s isn't a CUDA driver that pipectl can use: it has no function %s", library, C.GoString(why))
+		return &gpu.Unusable{
+			Err: fmt.Errorf("%s isn't a CUDA driver that pipectl can use: it has no function %s", library, C.GoString(why)), Fix: reinstall,
+		}
 	}
 	switch err := Result(C.library_init(init)); err {
 	case 0:
 		return nil
 	case noDevice:
-		return errors.New("the CUDA driver finds no GPU")
+		return NoGPU()
 	case stubLibrary:
-		return fmt.Errorf("%s is the CUDA toolkit's stub to link with, not a driver", library)
+		return &gpu.Unusable{Err: fmt.Errorf("%s is the CUDA toolkit's stub to link with, not a driver", library), Fix: reinstall}
 	default:
-		return fmt.Errorf("the CUDA driver can't be initialised: %w", err)
+		return &gpu.Unusable{
+			Err: fmt.Errorf("the CUDA driver can't be initialised: %w", err),
+			Fix: "Restart the machine if its driver was updated since it started; `nvidia-smi` and `dmesg` may say more.",
+		}
+	}
+}
+
+// reinstall is what to do about a driver library that can't be used.
+const reinstall = "Install NVIDIA's driver anew, or take the folder of this library out of LD_LIBRARY_PATH."
+
+// NoGPU returns the error of a driver that has no GPU to show.
+func NoGPU() error {
+	return &gpu.Unusable{
+		Err: errors.New("the CUDA driver finds no GPU"),
+		Fix: "`nvidia-smi -L` lists the GPUs that the driver knows. CUDA_VISIBLE_DEVICES may hide them; a container must be started with them " +
+			"(docker run --gpus all).",
 	}
 }

@@ -150,6 +150,7 @@ API CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUde
 	case CU_DEVICE_ATTRIBUTE_WARP_SIZE: *value = 32; break;
 	case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = 1; break;
 	case CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT: *value = 2; break;
+	case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID: *value = 0x65; break;
 	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = capability / 10; break;
 	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *value = capability % 10; break;
 	default: *value = 0;
