@@ -56,7 +56,7 @@ func (iv Interval) Rate() float64 { return float64(iv.Steps) / iv.Elapsed.Second
 type Account struct {
 	Address string
 	Workers int
-	Items   int64 // samples; batches for transfer and train
+	Items   int64 // samples; batches for transfer, stages on the device and train
 	Busy    time.Duration
 	WaitIn  time.Duration
 	WaitOut time.Duration

@@ -33,9 +33,9 @@ type limit struct {
 	value float64
 }
 
-// Common reports whether the language itself gives the attribute to stages, so that a spec can't have it.
-func Common(name string) bool {
-	return slices.Contains([]string{"workers", "prefetch", "on_error", "max_skips"}, name)
+// Common reports whether the language itself gives the attribute to stages, or to those of a block, so that a spec can't have it.
+func Common(block, name string) bool {
+	return slices.Contains([]string{"workers", "prefetch", "on_error", "max_skips"}, name) || name == "device" && (block == Prepare || block == Augment)
 }
 
 // Attributes describes the attributes of spec, a pointer to a struct whose fields carry the tags listed at Operator.

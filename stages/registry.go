@@ -80,7 +80,7 @@ func (r *Registry) Add(ops ...Operator) {
 			}
 		}
 		for _, a := range Attributes(op.New()) {
-			if Common(a.Name) {
+			if Common(op.Block, a.Name) {
 				panic(fmt.Sprintf("stages: operator %s %q has an attribute %s, which the language gives to stages itself", op.Block, op.Type, a.Name))
 			}
 		}

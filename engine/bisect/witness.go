@@ -18,7 +18,7 @@ const (
 func (s *session) work(iv engine.Interval, stage int) float64 {
 	a := iv.Stages[stage]
 	consumed := iv.Samples
-	if b := s.plan.Experiment.Stages[stage].Block; b == engine.TransferBlock || b == stages.Train {
+	if st := s.plan.Experiment.Stages[stage]; st.Block == engine.TransferBlock || st.Block == stages.Train || st.Device {
 		consumed = int64(iv.Steps)
 	}
 	w := a.Busy.Seconds() / float64(max(a.Workers, 1))

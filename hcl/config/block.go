@@ -29,12 +29,15 @@ type block struct {
 	unknown    bool   // its operator isn't known, so neither are its attributes
 	malformed  bool   // its labels are wrong
 	decoded    bool   // its values can be relied on
+	outOfOrder bool   // of a stage: that it stands in the wrong place is reported
+	shipped    bool   // of a prepare or augment block: it stands between transfer and train
 
 	// The structs that its attributes are decoded into; nil where it has none of these.
 	spec         any
 	workers      *workerAttributes
 	batchWorkers *batchWorkerAttributes
 	errors       *errorAttributes
+	device       *deviceAttributes
 
 	fields []*field
 	byName map[string]*field
@@ -94,6 +97,9 @@ func (l *loader) accept(b *block) {
 	}
 	if b.errors != nil {
 		l.acceptSpec(b, b.errors)
+	}
+	if b.device != nil {
+		l.acceptSpec(b, b.device)
 	}
 }
 
@@ -197,7 +203,7 @@ func (l *loader) decodeAll(b *block) bool {
 
 // misplaced says where a common attribute belongs that the block doesn't accept, or "".
 func (b *block) misplaced(name string) string {
-	if !stages.Common(name) {
+	if !stages.Common(b.kind, name) {
 		return ""
 	}
 	parallel := name == "workers" || name == "prefetch"
@@ -248,7 +254,7 @@ func (b *block) settings() []engine.Setting {
 		all = append(all, engine.Setting{Address: b.address, Value: literal(cty.StringVal(b.typ))})
 	}
 	for _, f := range b.fields {
-		if f.state == done && !f.faulty && !f.value.IsNull() {
+		if f.state == done && !f.faulty && !f.value.IsNull() && !(b.onDevice() && slices.Contains(hostAttributes(), f.attribute.Name)) {
 			all = append(all, engine.Setting{Address: b.address, Attribute: f.attribute.Name, Value: literal(f.value)})
 		}
 	}
@@ -282,10 +288,11 @@ func (b *block) stage() engine.Stage {
 			s.MaxSkips = *e.MaxSkips
 		}
 	}
+	s.Device = b.onDevice()
 	switch spec := b.spec.(type) {
 	case *transferAttributes:
 		s.Prefetch = int(spec.Prefetch)
-		s.Spec = &engine.TransferSpec{Pinned: spec.Pinned}
+		s.Spec = &engine.TransferSpec{Pinned: spec.Pinned, Convert: spec.Convert}
 	case *batchAttributes:
 		s.Spec = &engine.BatchSpec{Size: spec.Size, DropLast: spec.DropLast}
 	default:

@@ -123,6 +123,9 @@ func (l *loader) newBlock(e *experiment, syntax *hclsyntax.Block, pool *block) *
 		if pool == nil {
 			b.workers = newWorkerAttributes()
 		}
+		if b.kind != stages.Load {
+			b.device = new(deviceAttributes)
+		}
 	}
 	return b
 }
@@ -196,10 +199,18 @@ func (l *loader) checkOrder(e *experiment) {
 	var highest *block
 	for _, b := range e.stages {
 		if highest != nil && blockKinds[b.kind].rank < blockKinds[highest.kind].rank {
-			e.disordered = true
+			if b.device != nil && highest.kind == engine.TransferBlock {
+				b.shipped = true // checkDevice knows whether it may be
+				continue
+			}
+			e.disordered, b.outOfOrder = true, true
 			if e.single[b.kind] == nil || e.single[b.kind] == b { // else it is reported already
-				l.failIn(b, b.syntax.DefRange(), fmt.Sprintf("%s after %s", title(b.kind), highest.kind), fmt.Sprintf("The data flows from "+
-					"top to bottom: load, prepare and augment, batch, transfer, train. Move this block above %s.", highest.header()))
+				detail := fmt.Sprintf("The data flows from top to bottom: load, prepare and augment, batch, transfer, train. Move this block "+
+					"above %s.", highest.header())
+				if b.device != nil && highest.kind == engine.BatchBlock {
+					detail += " With device = true it can also stand between transfer and train."
+				}
+				l.failIn(b, b.syntax.DefRange(), fmt.Sprintf("%s after %s", title(b.kind), highest.kind), detail)
 			}
 			continue
 		}
@@ -236,6 +247,7 @@ func (l *loader) decodeExperiments() {
 		for _, b := range e.blocks {
 			l.decodeBlock(b)
 		}
+		l.checkDevice(e)
 		if !e.disordered {
 			l.config.Experiments = append(l.config.Experiments, e.build())
 		}

@@ -27,11 +27,12 @@ func Reference() []BlockReference {
 		{experimentBlock, `experiment "NAME"`, "any number in a file", "One pipeline, with how to measure it.", attributes(new(experimentAttributes))},
 		{stages.Load, `load "TYPE" "NAME"`, "one, above all other stages", "Lists the items, and reads their bytes.",
 			attributes(newWorkerAttributes(), newErrorAttributes())},
-		{stages.Prepare, `prepare "TYPE" "NAME"`, "any number, between load and batch",
-			"A deterministic step: the same item always gives the same output. It takes the attributes of load.", nil},
-		{stages.Augment, `augment "TYPE" "NAME"`, "any number, between load and batch",
-			"A random step: what it draws depends on the seed, the epoch, the item and the stage's address alone. It takes the " +
-				"attributes of load.", nil},
+		{stages.Prepare, `prepare "TYPE" "NAME"`, "any number, between load and batch, or on the device between transfer and train",
+			"A deterministic step: the same item always gives the same output. It takes the attributes of load, and `device`.",
+			attributes(new(deviceAttributes))},
+		{stages.Augment, `augment "TYPE" "NAME"`, "any number, between load and batch, or on the device between transfer and train",
+			"A random step: what it draws depends on the seed, the epoch, the item and the stage's address alone, on the device too. It takes " +
+				"the attributes of prepare.", nil},
 		{engine.BatchBlock, engine.BatchBlock, "one, below the stages of single items", "Collates samples into one contiguous batch on the host.",
 			attributes(newBatchAttributes(), new(batchWorkerAttributes))},
 		{engine.TransferBlock, engine.TransferBlock, "one or none, below batch", "Copies batches from the host to the device.", attributes(newTransferAttributes())},

@@ -19,6 +19,8 @@ func registry() *stages.Registry {
 		stages.Operator{Block: stages.Prepare, Type: "scale", Summary: "Scales.", New: func() any { return &scale{Mean: []float64{0.5}} }},
 		stages.Operator{Block: stages.Prepare, Type: "wait", Summary: "Waits.", New: func() any { return &wait{Mode: "sleep"} }},
 		stages.Operator{Block: stages.Augment, Type: "flip", Summary: "Flips.", New: func() any { return &flip{P: 0.5} }},
+		stages.Operator{Block: stages.Prepare, Type: "float", Summary: "Makes tensors.", New: func() any { return new(stages.ToFloat) }},
+		stages.Operator{Block: stages.Augment, Type: "mirror", Summary: "Mirrors.", New: func() any { return &stages.RandomFlip{P: 0.5} }},
 		stages.Operator{Block: stages.Train, Type: "step", Summary: "Steps.", New: func() any { return &step{Device: "auto", Rate: 0.1} }},
 	)
 	return r

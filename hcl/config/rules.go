@@ -43,7 +43,7 @@ func (l *loader) checkRules(b *block) {
 	}
 	switch s := b.spec.(type) {
 	case *checkpointAttributes:
-		unavailable("store", s.Store != "memory", fmt.Sprintf(`Caches can't be kept in store = %q yet. Use "memory".`, s.Store))
+		unavailable("store", s.Store == "disk", `Caches can't be kept in store = "disk" yet. Use "memory".`)
 		unavailable("path", true, `Caches can't be kept on disk yet. Remove path: caches are in memory.`)
 		unavailable("compress", s.Compress != "none", `Caches can't be compressed yet. Use "none".`)
 		unavailable("mode", s.Mode == "keep", `Caches that last across epochs and runs can't be kept yet. Use "probe".`)
@@ -63,7 +63,7 @@ func (l *loader) checkRules(b *block) {
 			l.checkBottleneck(b, *s.Bottleneck)
 		}
 	}
-	if b.errors != nil && written("max_skips") && b.errors.OnError == string(engine.Fail) && !b.byName["on_error"].faulty {
+	if b.errors != nil && !b.onDevice() && written("max_skips") && b.errors.OnError == string(engine.Fail) && !b.byName["on_error"].faulty {
 		l.problem(b, stages.Problem{
 			Attribute: "max_skips",
 			Summary:   "max_skips without skipping",

@@ -56,6 +56,10 @@ type errorAttributes struct {
 	MaxSkips *int   `hcl:"max_skips,optional" min:"0" doc:"Items that may be skipped before the run ends with an error, with on_error = \"skip\". Any number if it isn't set."`
 }
 
+type deviceAttributes struct {
+	Device bool `hcl:"device,optional" doc:"The device does the stage's work, on whole batches and with the same results. The block then stands between transfer and train, and has no workers, prefetch, on_error and max_skips. Devices can do to_float, normalize of images, random_flip, random_resized_crop and color_jitter."`
+}
+
 type batchAttributes struct {
 	Size     int  `hcl:"size" min:"1" max:"16777216" doc:"Samples in a batch."`
 	DropLast bool `hcl:"drop_last,optional" doc:"Leave out an epoch's last batch where it is short of samples. It is kept where it is the only one."`
@@ -68,11 +72,12 @@ type batchWorkerAttributes struct {
 
 type transferAttributes struct {
 	Pinned   bool         `hcl:"pinned,optional" doc:"Keep batches in page-locked memory, from which a device copies faster."`
+	Convert  string       `hcl:"convert,optional" enum:"none,device" doc:"\"device\": the stage right above batch, a normalize or to_float that takes images, is done on the device behind the transfer, so that batches cross as bytes, a quarter of what they are as float32. Its workers, prefetch and on_error mean nothing then."`
 	Prefetch stages.Count `hcl:"prefetch,optional" min:"1" max:"1000000" doc:"Batches on the device that wait for the step. With \"auto\" the planner decides."`
 }
 
 type checkpointAttributes struct {
-	Store    string        `hcl:"store,optional" enum:"memory,disk,pinned,device" doc:"Where its cache is kept. \"memory\" only in this version."`
+	Store    string        `hcl:"store,optional" enum:"memory,disk,pinned,device" doc:"Where its cache is kept. \"memory\": in the host's memory, or behind a transfer wherever that leaves batches. \"pinned\", right below batch: in page-locked memory. \"device\", right above train behind a transfer: in the device's. These two need a CUDA device. \"disk\" is not available in this version."`
 	Limit    *stages.Bytes `hcl:"limit,optional" min:"1B" doc:"Bytes that its cache may take. If it isn't set, the engine decides by the machine's memory."`
 	Path     *stages.Path  `hcl:"path,optional" doc:"The folder of a cache on disk. Not available in this version."`
 	Compress string        `hcl:"compress,optional" enum:"none,zstd" doc:"How a cache on disk is compressed. \"none\" only in this version."`
@@ -104,10 +109,12 @@ func newErrorAttributes() *errorAttributes { return &errorAttributes{OnError: st
 
 func newBatchAttributes() *batchAttributes { return &batchAttributes{DropLast: true} }
 
-func newTransferAttributes() *transferAttributes { return &transferAttributes{Pinned: true} }
+func newTransferAttributes() *transferAttributes {
+	return &transferAttributes{Pinned: true, Convert: engine.ConvertInPlace}
+}
 
 func newCheckpointAttributes() *checkpointAttributes {
-	return &checkpointAttributes{Store: "memory", Compress: "none", Mode: "probe"}
+	return &checkpointAttributes{Store: engine.MemoryStore, Compress: "none", Mode: "probe"}
 }
 
 func newBisectAttributes() *bisectAttributes {

@@ -73,7 +73,7 @@ func (r *session) target(p engine.Probe) probeTarget {
 	if p.Baseline() {
 		return t
 	}
-	stages := r.experiment.Stages
+	stages := r.pipeline.Plan.Experiment.Stages
 	t.After = &stages[p.To-1].Address
 	if c := stages[p.To-1].Checkpoint; c != nil {
 		t.Checkpoint = &c.Name

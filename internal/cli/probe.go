@@ -46,6 +46,8 @@ func findProbe(plan *engine.Plan, name string) (engine.Probe, error) {
 		return engine.Probe{}, usagef("--probe %s: the training step makes nothing to cache; %q measures it alone", name, ceilingProbe)
 	case at == 0:
 		return engine.Probe{}, usagef("--probe %s: there is no such probe.%s The probes are %s", name, suggest.Sentence(name, known), strings.Join(known, ", "))
+	case list[at].Device:
+		return engine.Probe{}, usagef("--probe %s: the device goes on from there without a stop, so there is nothing to cache", name)
 	case at < train && !plan.Points[at]:
 		return engine.Probe{}, usagef("--probe %s: the checkpoint there has mode = \"off\"", name)
 	}

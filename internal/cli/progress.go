@@ -45,7 +45,7 @@ type progress struct {
 // newProgress starts to show the run's progress. It shows nothing where it shall be quiet.
 func (r *session) newProgress() *progress {
 	p := &progress{w: r.Err, term: r.errTerm, live: r.pipeline.Live, began: time.Now()}
-	for _, stage := range r.experiment.Stages {
+	for _, stage := range r.pipeline.Plan.Experiment.Stages {
 		p.addresses = append(p.addresses, stage.Address)
 	}
 	if r.options.quiet {

@@ -135,7 +135,7 @@ func (r *session) begin(ctx context.Context) error {
 	device := r.pipeline.Device()
 	host.Device, host.DeviceName, host.DeviceMemory = device.Kind, device.Name, device.Memory
 	r.stored, err = r.store.Begin(ctx, results.Start{
-		Experiment: r.experiment,
+		Experiment: r.pipeline.Plan.Experiment,
 		Kind:       r.options.kind(),
 		Args:       r.args,
 		Version:    buildVersion().Version,

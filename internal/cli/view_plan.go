@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/pipectl/pipectl/engine"
 	"github.com/pipectl/pipectl/internal/ui"
@@ -32,6 +33,7 @@ type planView struct {
 // segmentView is a run of stages that the same workers execute.
 type segmentView struct {
 	Stages   []string `json:"stages"`
+	Device   []string `json:"device"` // those of the stages that the device does
 	Workers  int      `json:"workers"`
 	Prefetch *int     `json:"prefetch"` // what the queue behind it holds: items, or batches from the batch block on; null behind train
 	Pool     *string  `json:"pool"`     // the pool block, or null
@@ -73,9 +75,12 @@ func newPlanView(p *engine.Plan, available int64) planView {
 	}
 	last := len(e.Stages) - 1
 	for _, g := range p.Segments {
-		view := segmentView{Stages: []string{}, Workers: g.Workers}
+		view := segmentView{Stages: []string{}, Device: []string{}, Workers: g.Workers}
 		for _, s := range e.Stages[g.First : g.Last+1] {
 			view.Stages = append(view.Stages, s.Address)
+			if s.Device {
+				view.Device = append(view.Device, s.Address)
+			}
 		}
 		if g.Last < last {
 			view.Prefetch = &g.Prefetch
@@ -131,6 +136,9 @@ func (s *state) showPlan(v *planView, further bool) {
 					cells[0].Text += " " + *g.Pool
 				}
 				cells[2].Text = fmt.Sprint(g.Workers)
+			}
+			if slices.Contains(g.Device, address) {
+				cells[2].Text = "device"
 			}
 			cells[1] = ui.Cell{Text: address, Style: ui.Strong}
 			batches = batches || address == engine.BatchBlock

@@ -82,7 +82,7 @@ func remedy(code string) string {
 	case bisect.BudgetUsed:
 		return "Give the session more time with budget in the bisect block."
 	case bisect.MergedStages:
-		return `Where a checkpoint between them has mode = "off", take it out; where one has a limit, raise it.`
+		return `Where a checkpoint between them has mode = "off", take it out; where one has a limit, raise it. Stages on the device can be tried on the host.`
 	case bisect.NearMinEffect:
 		return "Set min_effect in the bisect block to what would be worth your work, or raise rounds."
 	case bisect.NoStageAlone:

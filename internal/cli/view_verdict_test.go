@@ -35,7 +35,7 @@ func TestVerdictText(t *testing.T) {
 		{"budget", noted(bisect.BudgetUsed), done,
 			"Undecided: no stage can be named. This is budget_used. To decide: Give the session more time with budget in the bisect block."},
 		{"merged", noted(bisect.MergedStages), done,
-			`Undecided: no stage can be named. This is merged_stages. To decide: Where a checkpoint between them has mode = "off", take it out; where one has a limit, raise it.`},
+			`Undecided: no stage can be named. This is merged_stages. To decide: Where a checkpoint between them has mode = "off", take it out; where one has a limit, raise it. Stages on the device can be tried on the host.`},
 		{"near min_effect", noted(bisect.NearMinEffect), done,
 			"Undecided: no stage can be named. This is near_min_effect. To decide: Set min_effect in the bisect block to what would be worth your work, or raise rounds."},
 		{"together", noted(bisect.NoStageAlone), done,

@@ -18,14 +18,14 @@ experiment "checkpoints" {
   }
   batch { size = 4 }
   checkpoint "pinned" {
-    store = "pinned" # error: Not available in this version
-    limit = "big"    # error: Malformed size
+    store = "pinned"
+    limit = "big" # error: Malformed size
   }
   transfer {}
   checkpoint "device" {
-    store    = "device" # error: Not available in this version
-    compress = true     # error: Unknown value
-    limit    = true     # error: Wrong type
+    store    = "device"
+    compress = true # error: Unknown value
+    limit    = true # error: Wrong type
   }
   train "step" "step" {}
   checkpoint "late" {} # error: Checkpoint after the training step
