@@ -2,6 +2,7 @@ package bisect
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/pipectl/pipectl/engine"
@@ -44,6 +45,13 @@ func (s *session) fill() {
 				ratios[i] /= fixed[i]
 			}
 			r.SpeedupIfFixed = s.estimate(ratios)
+			if gain := r.SpeedupIfFixed; !math.IsInf(gain.Low, 0) && gain.Low <= 1 {
+				// The proof goes by ranks. Where the sizes of the gains don't bear it out, the machine was too restless.
+				s.note(NotSeparated, "Making %s free gains most, but the %g %% interval of the rate it gives, %.2f to %.2f times the baseline's, reaches down to no gain.",
+					r.Bottleneck, 100*s.cfg.Confidence, gain.Low, gain.High)
+				r.Verdict, r.Bottleneck, r.SpeedupIfFixed = Undecided, "", nil
+				return
+			}
 			if next := s.following(x); next >= 0 {
 				r.Next = s.address(next)
 			}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/spf13/cobra"
@@ -44,9 +45,28 @@ func pathArgument(args []string) string {
 	return args[0]
 }
 
+// patience is how long reading the experiments may take: an expression can ask for any amount of work.
+const patience = 20 * time.Second
+
 // read reads the experiments and checks them as far as that needs no data. The Config is never nil.
 func (s *state) read(sel *selection) (*config.Config, hcl.Diagnostics) {
-	cfg, diags := config.Load(config.Options{Path: sel.path, Registry: s.Registry, Assignments: sel.assignments, Environ: s.Environ})
+	var cfg *config.Config
+	var diags hcl.Diagnostics
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		cfg, diags = config.Load(config.Options{Path: sel.path, Registry: s.Registry, Assignments: sel.assignments, Environ: s.Environ})
+	}()
+	select {
+	case <-done:
+	case <-time.After(patience):
+		// Nothing stops an evaluation. It ends with the program, which has nothing to go on with.
+		return new(config.Config), hcl.Diagnostics{{
+			Severity: hcl.DiagError,
+			Summary:  "Too much to work out",
+			Detail:   fmt.Sprintf("The values in %s were not worked out within %v. Look for `for` expressions or functions that make very long lists or texts.", sel.path, patience),
+		}}
+	}
 	for _, e := range cfg.Experiments {
 		_, problems := engine.Check(e)
 		diags = append(diags, problemDiagnostics(cfg, e, problems)...)
