@@ -12,4 +12,5 @@ type Facts struct {
 	MemoryClock uint     `json:"memory_clock,omitempty"` // in MHz
 	Power       *float64 `json:"power,omitempty"`        // W
 	PowerLimit  *float64 `json:"power_limit,omitempty"`  // W
+	Temperature *float64 `json:"temperature,omitempty"`  // °C
 }

@@ -40,6 +40,11 @@ func read(lib nvml.Interface, address string) (facts Facts, ok bool) {
 	}
 	facts.Power = watts(device.GetPowerUsage())
 	facts.PowerLimit = watts(device.GetEnforcedPowerLimit())
+	// What replaces this is missing in older drivers' libraries, and calling it there would end the process.
+	if celsius, ret := device.GetTemperature(nvml.TEMPERATURE_GPU); ret == nvml.SUCCESS {
+		t := float64(celsius)
+		facts.Temperature = &t
+	}
 	return facts, true
 }
 

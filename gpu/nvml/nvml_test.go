@@ -20,6 +20,7 @@ func TestRead(t *testing.T) {
 		GetClockInfoFunc:          func(c nvml.ClockType) (uint32, nvml.Return) { return 1000 + uint32(c), nvml.SUCCESS },
 		GetPowerUsageFunc:         func() (uint32, nvml.Return) { return 31500, nvml.SUCCESS },
 		GetEnforcedPowerLimitFunc: func() (uint32, nvml.Return) { return 70000, nvml.SUCCESS },
+		GetTemperatureFunc:        func(s nvml.TemperatureSensors) (uint32, nvml.Return) { return 41 + uint32(s), nvml.SUCCESS },
 	}
 	silent := &mock.Device{
 		GetNameFunc:               func() (string, nvml.Return) { return "", nvml.ERROR_UNKNOWN },
@@ -28,6 +29,7 @@ func TestRead(t *testing.T) {
 		GetClockInfoFunc:          func(nvml.ClockType) (uint32, nvml.Return) { return 0, nvml.ERROR_NOT_SUPPORTED },
 		GetPowerUsageFunc:         func() (uint32, nvml.Return) { return 0, nvml.ERROR_NOT_SUPPORTED },
 		GetEnforcedPowerLimitFunc: func() (uint32, nvml.Return) { return 0, nvml.ERROR_NOT_SUPPORTED },
+		GetTemperatureFunc:        func(nvml.TemperatureSensors) (uint32, nvml.Return) { return 0, nvml.ERROR_NOT_SUPPORTED },
 	}
 	for _, tc := range []struct {
 		name    string
@@ -39,7 +41,7 @@ func TestRead(t *testing.T) {
 		ok      bool
 	}{
 		{"first", "", nvml.SUCCESS, device, nvml.SUCCESS, Facts{Name: "NVIDIA T4", Driver: "550.54.15", Utilization: ptr(0.37), MemoryUsed: 5, Memory: 16,
-			Clock: 1001, MemoryClock: 1002, Power: ptr(31.5), PowerLimit: ptr(70)}, true},
+			Clock: 1001, MemoryClock: 1002, Power: ptr(31.5), PowerLimit: ptr(70), Temperature: ptr(41)}, true},
 		{"by address, silent", "0000:65:00.0", nvml.SUCCESS, silent, nvml.SUCCESS, Facts{Driver: "550.54.15"}, true},
 		{"no library", "", nvml.ERROR_LIBRARY_NOT_FOUND, nil, nvml.SUCCESS, Facts{}, false},
 		{"no such GPU", "0000:65:00.0", nvml.SUCCESS, nil, nvml.ERROR_NOT_FOUND, Facts{}, false},
