@@ -9,6 +9,7 @@ import (
 
 	"github.com/pipectl/pipectl/gpu"
 	"github.com/pipectl/pipectl/gpu/devices"
+	"github.com/pipectl/pipectl/gpu/nvml"
 	"github.com/pipectl/pipectl/internal/cli"
 	"github.com/pipectl/pipectl/stages"
 )
@@ -41,5 +42,6 @@ func Main(operators ...stages.Operator) int {
 		Environ:    os.Environ(),
 		Registry:   registry,
 		OpenDevice: devices.Open,
+		ReadGPU:    nvml.Read,
 	})
 }

@@ -120,6 +120,18 @@ func (r *Run) unlock() {
 	r.lock = nil
 }
 
+// SetHost stores what is known of the host by now in place of what was known when the run began.
+func (r *Run) SetHost(h Host) error {
+	host, err := json.Marshal(h)
+	if err != nil {
+		return fmt.Errorf("encoding the host of run %s: %w", r.id, err)
+	}
+	return r.store.explain("storing the host of run "+r.id, r.store.update(context.Background(), func(tx *sql.Tx) error {
+		_, err := tx.Exec("UPDATE runs SET hostname = ?, host_key = ?, host = ? WHERE number = ?", h.Hostname, h.Key(), string(host), r.number)
+		return err
+	}))
+}
+
 // AddInterval stores a measured interval of a probe of the run's pipeline.
 func (r *Run) AddInterval(p engine.Probe, iv engine.Interval) error {
 	doing := fmt.Sprintf("storing an interval of run %s (%v)", r.id, p)

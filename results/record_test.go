@@ -14,6 +14,7 @@ import (
 
 	"github.com/pipectl/pipectl/engine"
 	"github.com/pipectl/pipectl/engine/bisect"
+	"github.com/pipectl/pipectl/gpu/nvml"
 )
 
 func ptr[T any](v T) *T { return &v }
@@ -40,6 +41,8 @@ var wholeStart = Start{
 	Host: Host{
 		Hostname: "gänse", OS: "linux, debian 12.5", Kernel: "6.1.0", Arch: "amd64", CPU: "EPYC", Cores: 32, CPUs: 64, GOMAXPROCS: 8,
 		CPUQuota: ptr(7.5), Governor: "performance", Memory: 1 << 38, Go: "go1.26", Device: "cuda", DeviceName: "H200", DeviceMemory: 1 << 37,
+		GPU:    &nvml.Facts{Name: "H200", Driver: "550.54.15", MemoryUsed: 1 << 29, Power: ptr(75.5)},
+		GPUEnd: &nvml.Facts{Name: "H200", Driver: "550.54.15", MemoryUsed: 1 << 33, Power: ptr(512.25), Utilization: ptr(0.0)},
 	},
 }
 
@@ -65,11 +68,14 @@ var wholeReport = bisect.Report{
 // writeWhole stores a run with all that a run can have.
 func writeWhole(t *testing.T, s *Store) *Run {
 	t.Helper()
-	run, err := s.Begin(t.Context(), wholeStart)
+	start := wholeStart
+	start.Host.GPUEnd, start.Host.Device = nil, "not yet known"
+	run, err := s.Begin(t.Context(), start)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, err := range []error{
+		run.SetHost(wholeStart.Host),
 		run.AddInterval(engine.Probe{}, wholeInterval),
 		run.AddInterval(engine.Probe{To: 3}, interval(20)),
 		run.AddInterval(engine.Probe{To: 1}, interval(6)),

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -53,6 +54,7 @@ func begin(t testing.TB, s *Store, name string) *Run {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { runtime.KeepAlive(r) }) // a lock that nothing refers to any more may be dropped
 	return r
 }
 

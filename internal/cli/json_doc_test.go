@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pipectl/pipectl/engine/bisect"
+	"github.com/pipectl/pipectl/gpu/nvml"
 	"github.com/pipectl/pipectl/hcl/diag"
 	"github.com/pipectl/pipectl/results"
 )
@@ -29,6 +30,7 @@ var jsonObjects = map[string]any{
 	"verdict":       verdictEvent{},
 	"error":         errorEvent{},
 
+	"doctor":     doctorView{},
 	"version":    versionView{},
 	"stages":     stagesView{},
 	"validation": validateView{},
@@ -41,9 +43,11 @@ var jsonObjects = map[string]any{
 	"advice":         adviceView{},
 	"attribute":      attributeView{},
 	"boundary":       boundaryView{},
+	"check":          checkView{},
 	"device":         deviceView{},
 	"diagnostic":     diag.Message{},
 	"estimate":       bisect.Estimate{},
+	"gpu":            nvml.Facts{},
 	"host":           results.Host{},
 	"interval":       roundView{},
 	"memory":         memoryView{},
@@ -96,7 +100,7 @@ func jsonType(t *testing.T, typ reflect.Type) string {
 		return "string"
 	case reflect.Bool:
 		return "boolean"
-	case reflect.Int, reflect.Int64, reflect.Uint64:
+	case reflect.Int, reflect.Int64, reflect.Uint, reflect.Uint64:
 		return "integer"
 	case reflect.Float64:
 		return "number"
@@ -159,7 +163,7 @@ func TestJSONHeaders(t *testing.T) {
 			t.Errorf("%s begins with %q", heading, fields[:3])
 		}
 	}
-	for _, heading := range []string{"version", "stages", "validation", "plans", "list", "run", "comparison"} {
+	for _, heading := range []string{"version", "stages", "validation", "plans", "list", "run", "comparison", "doctor"} {
 		fields := jsonFields(t, reflect.TypeOf(jsonObjects[heading]))
 		if !slices.Equal(fields[:2], []string{"`format_version` | integer", "`type` | string"}) {
 			t.Errorf("%s begins with %q", heading, fields[:2])

@@ -71,6 +71,7 @@ func newRootCommand(s *state) (root *cobra.Command, started *bool) {
 		newShowCommand(s),
 		newCompareCommand(s),
 		newStagesCommand(s),
+		newDoctorCommand(s),
 		newVersionCommand(s),
 	)
 	return root, started

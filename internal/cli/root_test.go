@@ -14,6 +14,7 @@ import (
 
 	"github.com/pipectl/pipectl/gpu"
 	"github.com/pipectl/pipectl/gpu/devices"
+	"github.com/pipectl/pipectl/gpu/nvml"
 	"github.com/pipectl/pipectl/hcl/config"
 	"github.com/pipectl/pipectl/stages"
 )
@@ -75,7 +76,7 @@ func world() (State, *bytes.Buffer, *bytes.Buffer) {
 	registry := stages.Builtin()
 	gpu.Add(registry)
 	var out, err bytes.Buffer
-	return State{In: strings.NewReader(""), Out: &out, Err: &err, Registry: registry, OpenDevice: devices.Open}, &out, &err
+	return State{In: strings.NewReader(""), Out: &out, Err: &err, Registry: registry, OpenDevice: devices.Open, ReadGPU: nvml.Read}, &out, &err
 }
 
 // full is a stream that nothing can be written to.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/pipectl/pipectl/engine"
 	"github.com/pipectl/pipectl/engine/bisect"
+	"github.com/pipectl/pipectl/gpu/nvml"
 	"github.com/pipectl/pipectl/hcl/config"
 	"github.com/pipectl/pipectl/results"
 )
@@ -30,6 +31,7 @@ type session struct {
 	pipeline *engine.Pipeline
 	store    *results.Store
 	stored   *results.Run
+	host     results.Host
 	stop     context.CancelCauseFunc // ends the run, because what it measures can't be stored
 	progress *progress
 	skips    skips
@@ -100,6 +102,7 @@ func (r *session) run(ctx context.Context) error {
 	r.stop = stop
 	r.progress = r.newProgress()
 	report, err := measure(measuring)
+	r.storeGPU() // while clocks and power are still what the last steps made them
 	r.progress.close()
 	r.storeSkips()
 	if cause := context.Cause(measuring); cause != nil && ctx.Err() == nil {
@@ -131,9 +134,10 @@ func (r *session) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	host := results.ReadHost(ctx)
+	r.host = results.ReadHost(ctx)
 	device := r.pipeline.Device()
-	host.Device, host.DeviceName, host.DeviceMemory = device.Kind, device.Name, device.Memory
+	r.host.Device, r.host.DeviceName, r.host.DeviceMemory = device.Kind, device.Name, device.Memory
+	r.host.GPU = r.gpuFacts()
 	r.stored, err = r.store.Begin(ctx, results.Start{
 		Experiment: r.pipeline.Plan.Experiment,
 		Kind:       r.options.kind(),
@@ -141,9 +145,32 @@ func (r *session) begin(ctx context.Context) error {
 		Version:    buildVersion().Version,
 		Path:       path,
 		File:       config.Render(r.experiment),
-		Host:       host,
+		Host:       r.host,
 	})
 	return err
+}
+
+// gpuFacts returns what is known of the GPU that the step runs on at this moment, nil where it runs on none or nothing is.
+func (r *session) gpuFacts() *nvml.Facts {
+	address := r.pipeline.Device().PCI
+	if address == "" {
+		return nil
+	}
+	facts, ok := r.ReadGPU(address)
+	if !ok {
+		return nil
+	}
+	return &facts
+}
+
+// storeGPU stores what is known of the GPU as the measurements have left it.
+func (r *session) storeGPU() {
+	if r.host.GPUEnd = r.gpuFacts(); r.host.GPUEnd == nil {
+		return
+	}
+	if err := r.stored.SetHost(r.host); err != nil {
+		r.stop(err)
+	}
 }
 
 // observe stores and tells what a search found out.

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pipectl/pipectl/gpu"
+	"github.com/pipectl/pipectl/gpu/nvml"
 	"github.com/pipectl/pipectl/internal/ui"
 	"github.com/pipectl/pipectl/results"
 	"github.com/pipectl/pipectl/stages"
@@ -31,6 +32,7 @@ type State struct {
 	Environ    []string  // "key=value"
 	Registry   *stages.Registry
 	OpenDevice func(want string) (gpu.Device, error)
+	ReadGPU    func(pci string) (nvml.Facts, bool) // of the GPU at a PCI address
 }
 
 // state is a State while one command line runs, with the flags that several commands share.

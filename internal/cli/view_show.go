@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pipectl/pipectl/engine"
+	"github.com/pipectl/pipectl/internal/doctor"
 	"github.com/pipectl/pipectl/internal/ui"
 	"github.com/pipectl/pipectl/results"
 )
@@ -42,6 +43,8 @@ func (p page) facts(run *results.Stored, now time.Time) {
 		{"command", command},
 		{"host", hostText(&run.Host)},
 		{"device", deviceText(&run.Host)},
+		{"GPU before", doctor.GPUText(run.Host.GPU)},
+		{"GPU after", doctor.GPUText(run.Host.GPUEnd)},
 		{"pipectl", strings.TrimSuffix(run.Version+", "+run.Host.Go, ", ")},
 		{"seed", fmt.Sprint(run.Seed)},
 		{"fingerprint", run.Fingerprint},

@@ -32,6 +32,8 @@ func TestWriteRun(t *testing.T) {
 
 	one := stored("6a3f9k2m11", 6, 2.5, 3.5)
 	one.Kind, one.Probes, one.Report, one.Verdict, one.Status = results.OneProbe, one.Probes[3:], nil, "", results.Running
+	one.Host.Device, one.Host.DeviceName, one.Host.DeviceMemory = "cuda", "NVIDIA T4", 15<<30
+	one.Host.GPU, one.Host.GPUEnd = gpuFacts(0, 300, 9.5, 34), gpuFacts(0.97, 1455, 69.6, 81)
 	for name, run := range map[string]*results.Stored{"whole": whole, "killed": killed, "failed": failed, "epochs": epochs, "one_probe": one} {
 		t.Run(name, func(t *testing.T) {
 			goldenViews(t, "show_"+name, func(out *bytes.Buffer, term ui.Terminal) {
