@@ -6,11 +6,10 @@ comma := ,
 
 GO      ?= go
 BIN     := bin/pipectl
-VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 # The build tags of a build: purejpeg where libjpeg's header can't be found, and what TAGS adds (openblas).
 JPEG     = $(shell echo 'int x;' | $(CC) -include stdio.h -include jpeglib.h -fsyntax-only -x c - 2>/dev/null || echo purejpeg)
 TAGGED   = -tags '$(strip $(JPEG) $(CUDA) $(TAGS))'
-BUILD    = $(GO) build -trimpath $(TAGGED) -ldflags '-X github.com/pipectl/pipectl/internal/cli.version=$(VERSION)'
+BUILD    = $(GO) build -trimpath -buildvcs=auto $(TAGGED)
 # CUDA is in every build for a processor that gpu/cuda/driver knows, driver or no driver; NO_CUDA=1 leaves it out. To Go's own
 # flags for cgo come our cuda.h and what lets the binary start without the libraries: a libcuda.so.1 of the machine isn't linked,
 # and go-nvml's functions are looked up when they are called, though some distributions' gcc would have it at the start.
