@@ -165,6 +165,7 @@ func hashBatch(b *stages.Batch) uint64 {
 	for _, v := range b.F32[:min(len(b.F32), b.Len*b.Sample.Len())] {
 		buf = binary.LittleEndian.AppendUint32(buf, math.Float32bits(v))
 	}
+	buf = append(buf, b.U8[:min(len(b.U8), b.Len*b.Sample.Len())]...)
 	for i := range b.Ragged[:min(b.Len, len(b.Ragged))] {
 		buf = append(buf, b.Ragged[i].U8...)
 		buf = append(buf, '|')
