@@ -46,6 +46,7 @@ $(EMULATOR): gpu/cuda/emulator/build $(wildcard $(addprefix gpu/cuda/,emulator/*
 
 test-cuda: $(if $(CUDA),$(EMULATOR)) ## run the tests of CUDA on the emulated driver
 	$(if $(CUDA),PIPECTL_LIBCUDA=$(CURDIR)/$(EMULATOR) PIPECTL_REQUIRE_CUDA=1 $(TEST) $(RACE) ./gpu/cuda/... ./gpu/devices ./gpu/nvml)
+	$(if $(CUDA),PIPECTL_LIBCUDA=$(CURDIR)/$(EMULATOR) PIPECTL_REQUIRE_CUDA=1 $(TEST) $(RACE) -run CUDA ./engine)
 
 ptx: ## compile the GPU's kernels anew, with clang
 	@tools/deps clang-14
