@@ -4,6 +4,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -15,16 +16,42 @@ import (
 	"github.com/pipectl/pipectl/gpu/cuda/emulator/control"
 )
 
-// trained trains for two epochs on the emulated GPU, measures the caches around the device's stages, and returns the parameters after
-// the training. At the end nothing may be left on the device.
-func trained(t *testing.T, e *Experiment) []float32 {
+// emulated returns the emulated driver. Where no driver is named the test is skipped, unless one is asked for.
+func emulated(t *testing.T) *control.Emulator {
 	t.Helper()
+	if os.Getenv(driver.Variable) == "" && os.Getenv("PIPECTL_REQUIRE_CUDA") != "1" {
+		t.Skip("the emulated driver isn't named: run make test-cuda")
+	}
+	if err := driver.Open(); err != nil {
+		t.Fatal(err)
+	}
 	emulator, err := control.Open(os.Getenv(driver.Variable))
 	if err != nil {
 		t.Fatal(err)
 	}
 	emulator.Reset()
-	p, problems, err := Open(context.Background(), e, Options{OpenDevice: func(string) (gpu.Device, error) { return cuda.Open("Test.") }})
+	return emulator
+}
+
+func openCUDA(string) (gpu.Device, error) {
+	d, err := cuda.Open("Test.")
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// smallCNN is a step that the emulated GPU does quickly.
+func smallCNN() *gpu.CNN {
+	return &gpu.CNN{Device: "cuda", Width: 4, Depth: 1, Stride: 1, LearningRate: 0.1, Momentum: 0.9, Precision: "float32"}
+}
+
+// trained trains for two epochs on the emulated GPU, measures the caches around the device's stages, and returns the parameters after
+// the training. At the end nothing may be left on the device.
+func trained(t *testing.T, e *Experiment) []float32 {
+	t.Helper()
+	emulator := emulated(t)
+	p, problems, err := Open(context.Background(), e, Options{OpenDevice: openCUDA})
 	if err != nil || len(problems) > 0 {
 		t.Fatalf("Open: %v, %v", problems, err)
 	}
@@ -62,12 +89,6 @@ func trained(t *testing.T, e *Experiment) []float32 {
 // TestCUDADeviceStages trains on batches whose last stages run on the host or on the GPU: where they run may not change a bit of what
 // is learnt.
 func TestCUDADeviceStages(t *testing.T) {
-	if os.Getenv(driver.Variable) == "" && os.Getenv("PIPECTL_REQUIRE_CUDA") != "1" {
-		t.Skip("the emulated driver isn't named: run make test-cuda")
-	}
-	if err := driver.Open(); err != nil {
-		t.Fatal(err)
-	}
 	var want []float32
 	for _, tc := range []struct {
 		workers, onDevice int
@@ -80,7 +101,7 @@ func TestCUDADeviceStages(t *testing.T) {
 		{2, 5, ConvertInPlace, DeviceStore},
 	} {
 		t.Run(fmt.Sprintf("%+v", tc), func(t *testing.T) {
-			e := augmented(&gpu.CNN{Device: "cuda", Width: 4, Depth: 1, Stride: 1, LearningRate: 0.1, Momentum: 0.9, Precision: "float32"}, tc.workers, tc.onDevice, tc.convert)
+			e := augmented(smallCNN(), tc.workers, tc.onDevice, tc.convert)
 			e.Stages[len(e.Stages)-2].Checkpoint = &Checkpoint{Name: "ready", Store: tc.store, Limit: 1 << 20}
 			got := trained(t, e)
 			if want == nil {
@@ -90,5 +111,38 @@ func TestCUDADeviceStages(t *testing.T) {
 				t.Errorf("parameters %v\nwant       %v", got[:8], want[:8])
 			}
 		})
+	}
+}
+
+// TestCUDACallsFail lets calls of the driver fail while a pipeline with stages on the device is opened, run and closed: the run ends with
+// the driver's error, and nothing is left on the device.
+func TestCUDACallsFail(t *testing.T) {
+	emulator := emulated(t)
+	program := func() error {
+		p, problems, err := Open(context.Background(), augmented(smallCNN(), 2, 3, ConvertInPlace), Options{OpenDevice: openCUDA})
+		if err != nil || len(problems) > 0 {
+			return err
+		}
+		_, err = p.Train(context.Background(), 1, nil)
+		return errors.Join(err, p.Close())
+	}
+	emulator.Fail(0, 0)
+	if err := program(); err != nil {
+		t.Fatal(err)
+	}
+	calls := emulator.State().Calls
+	const invalid, lost, every = 1, 719, 7
+	for n := int64(1); n < calls/2; n += every { // the later ones aren't made in each run
+		for _, result := range []int{invalid, lost} {
+			emulator.Reset()
+			emulator.Fail(n, result)
+			err := program()
+			if !errors.Is(err, driver.Result(result)) {
+				t.Errorf("call %d of %d fails with %d, and the error is %v", n, calls, result, err)
+			}
+			if s := emulator.State(); s.Held != (control.Held{}) {
+				t.Errorf("call %d fails with %d (%v): left %+v", n, result, err, s.Held)
+			}
+		}
 	}
 }

@@ -326,7 +326,7 @@ type gpuDevice struct {
 func (d *gpuDevice) Info() gpu.Info {
 	return gpu.Info{Kind: "cuda", Name: "GPU 9", Why: "It is a test."}
 }
-func (d *gpuDevice) FreeMemory() uint64 { return d.free }
+func (d *gpuDevice) FreeMemory() (uint64, error) { return d.free, nil }
 
 // TestPlaceCaches checks which caches a device can keep, and that what is free there bounds them.
 func TestPlaceCaches(t *testing.T) {
@@ -366,8 +366,9 @@ func TestPlaceCaches(t *testing.T) {
 			if len(problems) > 0 {
 				t.Fatal(problems)
 			}
-			if diff := cmp.Diff(tc.want, plan.placeCaches(tc.device, tc.memory)); diff != "" {
-				t.Error(diff)
+			got, err := plan.placeCaches(tc.device, tc.memory)
+			if diff := cmp.Diff(tc.want, got); diff != "" || err != nil {
+				t.Error(err, diff)
 			}
 			if got := plan.CacheLimit[plan.train]; got != tc.limit {
 				t.Errorf("the cache behind the transfer may take %d bytes, want %d", got, tc.limit)

@@ -113,7 +113,11 @@ func Open(ctx context.Context, e *Experiment, opts Options) (*Pipeline, []Proble
 	if err != nil {
 		return nil, nil, errors.Join(&StageError{Address: train.Address, Err: err}, p.Close())
 	}
-	if problems := plan.placeCaches(p.device, opts.Memory); len(problems) > 0 {
+	problems, err = plan.placeCaches(p.device, opts.Memory)
+	if err != nil {
+		return nil, nil, errors.Join(&StageError{Address: train.Address, Err: err}, p.Close())
+	}
+	if len(problems) > 0 {
 		return nil, problems, p.Close()
 	}
 	return p, nil, nil

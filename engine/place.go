@@ -9,7 +9,7 @@ import (
 
 // placeCaches checks that the device can keep caches where checkpoints say, and limits the one behind the transfer to what is free
 // there. memory is what the host has to spare, 0 if unknown.
-func (p *Plan) placeCaches(d gpu.Device, memory int64) []Problem {
+func (p *Plan) placeCaches(d gpu.Device, memory int64) ([]Problem, error) {
 	var problems []Problem
 	report := func(c *Checkpoint, attribute, summary, format string, args ...any) {
 		problems = append(problems, Problem{Address: c.Address(), Attribute: attribute, Summary: summary, Detail: fmt.Sprintf(format, args...)})
@@ -26,9 +26,10 @@ func (p *Plan) placeCaches(d gpu.Device, memory int64) []Problem {
 				c.Limit, stages.Bytes(memory))
 		}
 	}
-	free := int64(d.FreeMemory())
-	if p.transfer < 0 || free == 0 {
-		return problems
+	available, err := d.FreeMemory()
+	free := int64(available)
+	if p.transfer < 0 || free == 0 || err != nil {
+		return problems, err
 	}
 	// Under way are the batches of the queue, and one each that is being copied, waits for the step before it, and is in the step.
 	underWay := int64(p.Segments[len(p.Segments)-2].Prefetch+3) * p.batchSize(p.train)
@@ -38,10 +39,10 @@ func (p *Plan) placeCaches(d gpu.Device, memory int64) []Problem {
 			report(c, "limit", "Not enough device memory", "The cache may take %s, and of the %s that are free on %s the batches under way need %s. Set a limit of "+
 				"%s or less, or leave it out.", c.Limit, stages.Bytes(free), info.Name, stages.Bytes(underWay), stages.Bytes(left))
 		}
-		return problems
+		return problems, nil
 	}
 	if limit := &p.CacheLimit[p.train]; *limit == 0 || *limit > left/2 {
 		*limit = max(left/2, 1) // what the step takes beside its parameters isn't known
 	}
-	return problems
+	return problems, nil
 }

@@ -35,7 +35,7 @@ type Device interface {
 	// After an error that is b. It is for the stages that stages.OnDevice accepts.
 	Apply(ctx context.Context, b *Batch, spec stages.StageSpec, draws func(sample int) *rand.Rand) (*Batch, error)
 	// FreeMemory returns how many bytes of the device's own memory are free; 0 if that is unknown, or it has none of its own.
-	FreeMemory() uint64
+	FreeMemory() (uint64, error)
 	// NewClassifier makes the step of `train "cnn"`. Its initial weights are c.Net's, the same on every device.
 	NewClassifier(c *CNN, in Input) (Classifier, error)
 	Close() error

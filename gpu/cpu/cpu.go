@@ -59,7 +59,7 @@ func (d *Device) NewClassifier(c *gpu.CNN, in gpu.Input) (gpu.Classifier, error)
 }
 
 // FreeMemory returns 0: the device's memory is the host's.
-func (d *Device) FreeMemory() uint64 { return 0 }
+func (d *Device) FreeMemory() (uint64, error) { return 0, nil }
 
 // Close frees the stages that Apply has made.
 func (d *Device) Close() error { return d.applied.close() }

@@ -122,15 +122,11 @@ func (h *hostMemory) free() error {
 	return errors.Join(errs...)
 }
 
-// FreeMemory returns how many bytes of the GPU's memory are free, 0 where the driver can't say.
-func (d *Device) FreeMemory() uint64 {
-	var free uint64
-	err := d.do(func() (err error) {
+// FreeMemory returns how many bytes of the GPU's memory are free.
+func (d *Device) FreeMemory() (free uint64, err error) {
+	err = d.do(func() (err error) {
 		free, _, err = driver.MemInfo()
-		return err
+		return failed(err, "asking for the GPU's free memory")
 	})
-	if err != nil {
-		return 0 // the next call that needs the device meets the error again
-	}
-	return free
+	return free, err
 }
