@@ -246,14 +246,14 @@ func (s *session) conclude() {
 	suspect := s.suspect()
 	if suspect == nil {
 		if len(s.next()) == 0 {
-			s.note(NoStageAlone, "The step waits for data, but no stage by itself is shown to be worth min_effect = %g. Where several stages are equally slow, freeing one of them gains nothing.",
+			s.note(NoStageAlone, "No stage by itself is shown to be worth min_effect = %g. Where several stages are equally slow, freeing one of them gains nothing.",
 				s.cfg.MinEffect)
 		}
 		return
 	}
 	names := s.addresses(suspect.probe.From, suspect.probe.To)
 	if len(s.next()) > 0 || len(s.unsettled(suspect)) > 0 {
-		s.note(NotSeparated, "The step waits for data. Making %s free seems to gain most, but not for certain more than %s.",
+		s.note(NotSeparated, "Making %s free seems to gain most, but not for certain more than %s.",
 			list(names), list(s.contenders(suspect)))
 		return
 	}

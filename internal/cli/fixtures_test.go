@@ -224,7 +224,7 @@ func undecidedReport() *bisect.Report {
 		Isolated: []bisect.ProbeResult{isolated(1, 2, estimate(2.4, 11)), isolated(2, 3, estimate(2.35, 13))},
 		Notes: []bisect.Note{
 			{Code: bisect.BudgetUsed, Text: "The budget of 1m0s was used up."},
-			{Code: bisect.NotSeparated, Text: "The step waits for data, but the measurements can't tell which stage is worth most: prepare.decode or augment.crop."},
+			{Code: bisect.NotSeparated, Text: "Making prepare.decode free seems to gain most, but not for certain more than augment.crop."},
 			{Code: bisect.FewRounds, Text: "Fewer rounds than an interval at confidence 0.95 needs: those of baseline, for one, are from the smallest to the largest value."},
 		},
 	}
