@@ -229,3 +229,44 @@ func TestCacheLimit(t *testing.T) {
 		t.Errorf("error %v, want a *LimitError", err)
 	}
 }
+
+// broken is a train spec that can't make its step, and returns what isn't quite nil.
+type broken struct{ stepFunc }
+
+func (broken) NewStep(gpu.Device, gpu.Input) (gpu.Step, error) { return stepFunc(nil), errBad }
+
+// TestOpenFaults opens pipelines whose step can't be made: an error at the train block, and everything closed.
+func TestOpenFaults(t *testing.T) {
+	e := chain(&countSource{items: 40}, 8, nothing, prepare("a", double))
+	e.Stages[3].Spec = broken{}
+	p, problems, err := Open(context.Background(), e, Options{OpenDevice: func(string) (gpu.Device, error) { return new(hostDevice), nil }})
+	var at *StageError
+	if p != nil || len(problems) > 0 || !errors.As(err, &at) || at.Address != "train.step" || !errors.Is(err, errBad) {
+		t.Errorf("Open: %v, %v, %v", p, problems, err)
+	}
+	var none *hostDevice
+	e.Stages[3].Spec = stepFunc(nothing)
+	p, _, err = Open(context.Background(), e, Options{OpenDevice: func(string) (gpu.Device, error) { return none, errBad }})
+	if p != nil || !errors.Is(err, errBad) {
+		t.Errorf("Open without a device: %v, %v", p, err)
+	}
+}
+
+// TestAllSkippedInOneEpoch trains for one epoch in which nothing is left.
+func TestAllSkippedInOneEpoch(t *testing.T) {
+	e := chain(&countSource{items: 40}, 8, nothing, prepare("bad", failing(1)))
+	e.Stages[1].OnError = Skip
+	_, err := openTest(t, e).Train(context.Background(), 1, nil)
+	if !errors.Is(err, errAllSkipped) {
+		t.Errorf("error %v, want %v", err, errAllSkipped)
+	}
+}
+
+// TestEndIsAProbePoint measures the ceiling of a pipeline whose last checkpoint is off.
+func TestEndIsAProbePoint(t *testing.T) {
+	e := chain(&countSource{items: 40}, 8, nothing, prepare("a", double))
+	e.Stages[2].Checkpoint = &Checkpoint{Name: "end", Store: "memory", Mode: "off"}
+	if _, err := openTest(t, e).Measure(context.Background(), Probe{To: 3}, 1, 5); err != nil {
+		t.Error(err)
+	}
+}

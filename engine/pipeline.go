@@ -100,19 +100,22 @@ func Open(ctx context.Context, e *Experiment, opts Options) (*Pipeline, []Proble
 	}
 	train := e.Stages[plan.train]
 	spec := train.Spec.(gpu.TrainSpec)
-	if p.device, err = opts.OpenDevice(spec.Want()); err != nil {
+	device, err := opts.OpenDevice(spec.Want())
+	if err != nil {
 		return nil, nil, errors.Join(&StageError{Address: train.Address, Err: err}, p.Close())
 	}
+	p.device = device
 	sample, size := plan.Types[plan.batch], plan.layout.size
 	pinned := true
 	if plan.transfer >= 0 {
 		pinned = e.Stages[plan.transfer].Spec.(*TransferSpec).Pinned
 	}
 	p.batches = &batchPool{make: func() (*hostBatch, error) { return newHostBatch(p.device, sample, size, pinned) }}
-	p.step, err = spec.NewStep(p.device, gpu.Input{Sample: plan.Types[plan.train], Batch: size, Classes: plan.Classes, Seed: e.Seed})
+	step, err := spec.NewStep(p.device, gpu.Input{Sample: plan.Types[plan.train], Batch: size, Classes: plan.Classes, Seed: e.Seed})
 	if err != nil {
 		return nil, nil, errors.Join(&StageError{Address: train.Address, Err: err}, p.Close())
 	}
+	p.step = step
 	problems, err = plan.placeCaches(p.device, opts.Memory)
 	if err != nil {
 		return nil, nil, errors.Join(&StageError{Address: train.Address, Err: err}, p.Close())

@@ -77,8 +77,8 @@ func Compile(e *Experiment, items, classes int, memory int64) (*Plan, []Problem)
 	p.Points = make([]bool, p.train+1)
 	for k := 1; k <= p.train; k++ {
 		c := e.Stages[k-1].Checkpoint
-		// From the transfer on a batch goes through the device's stages in one go.
-		p.Points[k] = (c == nil || c.Mode != "off") && !e.Stages[k].Device
+		// Without the end there is no ceiling. From the transfer on a batch goes through the device's stages in one go.
+		p.Points[k] = k == p.train || (c == nil || c.Mode != "off") && !e.Stages[k].Device
 	}
 	p.estimate(memory)
 	if need := p.Memory.InFlight; memory > 0 && need > memory {

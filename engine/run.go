@@ -190,11 +190,14 @@ func (r *run) hostBatch(c *clock) (delivery, bool) {
 	}
 	for empty := 0; ; empty++ {
 		if empty > r.plan.Epoch {
-			r.fail(&StageError{Address: BatchBlock, Err: errors.New("every item of an epoch was skipped: there is nothing to train on")})
+			r.fail(&StageError{Address: BatchBlock, Err: errAllSkipped})
 			return delivery{}, false
 		}
 		batch, host, ok := r.asm.pop(c)
 		if !ok {
+			if empty > 0 && r.steps.Load() == 0 {
+				r.fail(&StageError{Address: BatchBlock, Err: errAllSkipped})
+			}
 			return delivery{}, false
 		}
 		d := delivery{batch: batch, epoch: int(batch / int64(r.asm.layout.batches())), host: host}
@@ -207,6 +210,8 @@ func (r *run) hostBatch(c *clock) (delivery, bool) {
 		return d, true
 	}
 }
+
+var errAllSkipped = errors.New("every item of an epoch was skipped: there is nothing to train on")
 
 // exchange makes a delivery one that the cache behind the probe's range holds.
 func (r *run) exchange(d *delivery) {

@@ -55,7 +55,11 @@ func (d *Device) Upload(ctx context.Context, b *stages.Batch) (*gpu.Batch, error
 
 // NewClassifier makes the step of `train "cnn"`.
 func (d *Device) NewClassifier(c *gpu.CNN, in gpu.Input) (gpu.Classifier, error) {
-	return newClassifier(c, in)
+	s, err := newClassifier(c, in)
+	if err != nil {
+		return nil, err // and no nil *classifier, which would not be nil
+	}
+	return s, nil
 }
 
 // FreeMemory returns 0: the device's memory is the host's.
