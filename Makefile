@@ -23,7 +23,7 @@ TEST     = $(GO) test $(TAGGED)
 PACKAGES = ./...
 
 help: ## print this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
 deps: ## install libjpeg-turbo's headers where they are missing, as root or through sudo
 	@tools/deps
