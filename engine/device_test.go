@@ -346,7 +346,7 @@ func TestPlaceCaches(t *testing.T) {
 			Summary: "No CUDA device", Detail: `Caches in store = "pinned" need a CUDA device, and the experiment runs on test: It is a test. Leave store out.`}}},
 		{"on the device, without a GPU", new(hostDevice), 9, Checkpoint{Name: "c", Store: DeviceStore}, 0, 1 << 30, []Problem{{Address: "checkpoint.c", Attribute: "store",
 			Summary: "No CUDA device", Detail: `Caches in store = "device" need a CUDA device, and the experiment runs on test: It is a test. Leave store out.`}}},
-		{"off", new(hostDevice), 9, Checkpoint{Name: "c", Store: DeviceStore, Mode: "off"}, 0, 0, nil},
+		{"off", new(hostDevice), 9, Checkpoint{Name: "c", Store: DeviceStore, Mode: "off"}, 0, 1 << 30, nil},
 		{"pinned", &gpuDevice{}, 7, Checkpoint{Name: "c", Store: PinnedStore, Limit: 1 << 20}, 1 << 21, 1 << 17, nil},
 		{"pinned, too much", &gpuDevice{}, 7, Checkpoint{Name: "c", Store: PinnedStore, Limit: 1 << 22}, 1 << 21, 1 << 17, []Problem{{Address: "checkpoint.c",
 			Attribute: "limit", Summary: "Not enough memory", Detail: "The cache may take 4MiB of page-locked memory, and the machine has 2MiB to spare. Set a lower limit."}}},
