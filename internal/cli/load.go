@@ -30,9 +30,9 @@ const allExperiments = "all"
 func (s *state) selectionFlags(cmd *cobra.Command, sel *selection) {
 	cmd.Flags().StringVarP(&sel.experiment, "experiment", "e", "", "the experiment's name, or \"all\": one after the other")
 	sel.assignments.add(cmd)
-	cmd.RegisterFlagCompletionFunc("experiment", func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	cmd.RegisterFlagCompletionFunc("experiment", func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		sel.path = pathArgument(args)
-		cfg, _ := s.read(sel)
+		cfg, _ := s.read(cmd.Context(), sel)
 		return append(names(cfg.Experiments), allExperiments), cobra.ShellCompDirectiveNoFileComp
 	})
 }
@@ -46,10 +46,11 @@ func pathArgument(args []string) string {
 }
 
 // patience is how long reading the experiments may take: an expression can ask for any amount of work.
-const patience = 20 * time.Second
+const patience = 10 * time.Second
 
-// read reads the experiments and checks them as far as that needs no data. The Config is never nil.
-func (s *state) read(sel *selection) (*config.Config, hcl.Diagnostics) {
+// read reads the experiments and checks them as far as that needs no data. The Config is never nil. Where ctx ends first,
+// nothing is said: the caller sees it.
+func (s *state) read(ctx context.Context, sel *selection) (*config.Config, hcl.Diagnostics) {
 	var cfg *config.Config
 	var diags hcl.Diagnostics
 	done := make(chan struct{})
@@ -59,6 +60,8 @@ func (s *state) read(sel *selection) (*config.Config, hcl.Diagnostics) {
 	}()
 	select {
 	case <-done:
+	case <-ctx.Done():
+		return new(config.Config), nil
 	case <-time.After(patience):
 		// Nothing stops an evaluation. It ends with the program, which has nothing to go on with.
 		return new(config.Config), hcl.Diagnostics{{
@@ -75,8 +78,11 @@ func (s *state) read(sel *selection) (*config.Config, hcl.Diagnostics) {
 }
 
 // load reads the experiments, shows warnings, and returns the experiments chosen.
-func (s *state) load(sel *selection) (*config.Config, []*engine.Experiment, error) {
-	cfg, diags := s.read(sel)
+func (s *state) load(ctx context.Context, sel *selection) (*config.Config, []*engine.Experiment, error) {
+	cfg, diags := s.read(ctx, sel)
+	if ctx.Err() != nil {
+		return nil, nil, errInterrupted
+	}
 	if diags.HasErrors() {
 		return nil, nil, &diagnosticsError{diags, cfg.Files, exitInvalid}
 	}

@@ -19,7 +19,7 @@ nothing runs.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			sel.path = pathArgument(args)
-			cfg, chosen, err := s.load(sel)
+			cfg, chosen, err := s.load(cmd.Context(), sel)
 			if err != nil {
 				return err
 			}

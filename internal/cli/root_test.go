@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
@@ -108,6 +110,25 @@ func TestRunInterrupted(t *testing.T) {
 	code := Run(ctx, []string{"run", filepath.Join(dir, starterName), "--json"}, w)
 	if code != 130 || !strings.HasSuffix(out.String(), `"error":"interrupted","diagnostics":[]}`+"\n") {
 		t.Errorf("exit code %d, want 130, with\n%s%s", code, out, errs)
+	}
+}
+
+// A command whose context ends while it works out a file's values ends too, with the code of an interrupt.
+func TestReadingInterrupted(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "endless.hcl")
+	// Not really endless: it goes on for as long as it likes after the command has ended.
+	const endless = `variable "n" { default = length([for a in range(1000) : [for b in range(1000) : b * a]]) }`
+	if err := os.WriteFile(path, []byte(endless), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []string{"validate", "plan", "run"} {
+		ctx, cancel := context.WithCancel(context.Background())
+		time.AfterFunc(10*time.Millisecond, cancel)
+		w, out, errs := world()
+		code := Run(ctx, []string{command, path}, w)
+		if want := "Error: interrupted\n"; code != ExitInterrupted || out.String() != "" || errs.String() != want {
+			t.Errorf("%s: exit code %d with %q, want %d with %q", command, code, errs, ExitInterrupted, want)
+		}
 	}
 }
 

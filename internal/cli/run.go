@@ -68,7 +68,7 @@ the expect block isn't met, and 130 when interrupted.`,
 
 // run runs the experiments chosen, one after the other. Where one fails, the others still run.
 func (s *state) run(cmd *cobra.Command, o *runOptions) error {
-	cfg, chosen, err := s.load(&o.selection)
+	cfg, chosen, err := s.load(cmd.Context(), &o.selection)
 	if err != nil {
 		return err
 	}

@@ -29,9 +29,12 @@ func newValidateCommand(s *state) *cobra.Command {
 types and attributes, their values, and that each stage can take what the one above it gives. No data set is read and
 no device opened. The exit code is 3 where there is an error.`,
 		Args: cobra.MaximumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			sel.path = pathArgument(args)
-			cfg, diags := s.read(sel)
+			cfg, diags := s.read(cmd.Context(), sel)
+			if cmd.Context().Err() != nil {
+				return errInterrupted
+			}
 			view := validateView{
 				FormatVersion: formatVersion,
 				Type:          "validation",
