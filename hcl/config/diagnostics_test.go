@@ -236,7 +236,7 @@ Give "size" a default, or a value with --var 'size=…', in a file of values (--
 			want: `
 Error: Unreadable file
 
-FOLDER/a.hcl can't be read: it is larger than 256 KiB. Check the path and its permissions.
+FOLDER/a.hcl can't be read: it is larger than 256 KiB. Check that it is the right one, or split it into several.
 
 Error: Too many operators
 

@@ -83,8 +83,8 @@ func list(folder string) ([]string, error) {
 		if !strings.HasSuffix(e.Name(), extension) || strings.HasPrefix(e.Name(), ".") {
 			continue
 		}
-		// Stat follows links; a broken one is kept, to be reported when it is read.
-		if info, err := os.Stat(name); err != nil || info.Mode().IsRegular() {
+		// Stat follows links; a broken one is kept, as is what is no regular file, to be reported when it is read.
+		if info, err := os.Stat(name); err != nil || !info.IsDir() {
 			names = append(names, name)
 		}
 	}
@@ -127,7 +127,19 @@ func (l *loader) parse(name string) (body *hclsyntax.Body, ok bool) {
 	return f.Body.(*hclsyntax.Body), !diags.HasErrors()
 }
 
+var (
+	errIrregular = errors.New("it is not a regular file")
+	errTooLarge  = fmt.Errorf("it is larger than %d KiB", maxFileSize>>10)
+)
+
 func read(name string) ([]byte, error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() { // to open a pipe would wait for a writer
+		return nil, errIrregular
+	}
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
@@ -135,18 +147,26 @@ func read(name string) ([]byte, error) {
 	defer f.Close()
 	src, err := io.ReadAll(io.LimitReader(f, maxFileSize+1))
 	if err == nil && len(src) > maxFileSize {
-		err = fmt.Errorf("it is larger than %d KiB", maxFileSize>>10)
+		err = errTooLarge
 	}
 	return src, err
 }
 
 func (l *loader) unreadable(name string, err error) {
-	d := &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "Unreadable file"}
-	if pe := (*fs.PathError)(nil); errors.As(err, &pe) {
+	advice := "Check the path and its permissions."
+	switch pe := (*fs.PathError)(nil); {
+	case errors.As(err, &pe):
 		err = pe.Err // without the path, which follows
+	case errors.Is(err, errIrregular):
+		advice = "Give the path of a file on disk."
+	case errors.Is(err, errTooLarge):
+		advice = "Check that it is the right one, or split it into several."
 	}
-	d.Detail = fmt.Sprintf("%s can't be read: %v. Check the path and its permissions.", name, err)
-	l.report(d)
+	l.report(&hcl.Diagnostic{
+		Severity: hcl.DiagError,
+		Summary:  "Unreadable file",
+		Detail:   fmt.Sprintf("%s can't be read: %v. %s", name, err, advice),
+	})
 }
 
 // excess reports text that would overflow the parser's stack, or numbers so extreme that writing their digits takes
