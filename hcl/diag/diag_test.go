@@ -136,6 +136,20 @@ Did you mean "size"?
 `,
 		},
 		{
+			name: "a very long line and no width", src: strings.Repeat("+", 1000) + "oops" + strings.Repeat("-", 1000), subject: "oops", width: 0,
+			want: "Error: Summary\n\n" +
+				"  x.hcl:1:1001 (batch)\n" +
+				"  1 | …" + strings.Repeat("+", 100) + "oops" + strings.Repeat("-", 94) + "…\n" +
+				"    | " + strings.Repeat(" ", 101) + "^^^^\n",
+		},
+		{
+			name: "a very long subject and no width", src: "a = " + strings.Repeat("写", 1000), subject: strings.Repeat("写", 1000), width: 0,
+			want: "Error: Summary\n\n" +
+				"  x.hcl:1:5 (batch)\n" +
+				"  1 | a = " + strings.Repeat("写", 97) + "…\n" +
+				"    |     " + strings.Repeat("^", 194) + "\n",
+		},
+		{
 			name: "control characters", src: "a = \x1b[31mred\x00 b\xff + c", subject: "c",
 			want: "Error: Summary\n\n" +
 				"  x.hcl:1:20 (batch)\n" +
@@ -291,6 +305,25 @@ func TestJSON(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, lines); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestJSONSnippetIsClipped has lines and ranges that are too long to be repeated with every diagnostic.
+func TestJSONSnippetIsClipped(t *testing.T) {
+	for _, c := range []struct{ name, src, subject, want string }{
+		{"in the middle", strings.Repeat("+", 1000) + "oops" + strings.Repeat("-", 1000), "oops",
+			"…" + strings.Repeat("+", 100) + "oops" + strings.Repeat("-", 96) + "…"},
+		{"at the start", "oops" + strings.Repeat("写", 1000), "oops", "oops" + strings.Repeat("写", 66) + "…"},
+		{"at the end", strings.Repeat("写", 1000) + "oops", "oops", "…" + strings.Repeat("写", 66) + "oops"},
+		{"not UTF-8", strings.Repeat("\x80", 500) + "oops" + strings.Repeat("\x80", 500), "oops",
+			"…" + strings.Repeat("\x80", 103) + "oops" + strings.Repeat("\x80", 99) + "…"},
+		{"many lines", strings.Repeat("1,\n", 100), strings.Repeat("1,\n", 100), "1,\n1,\n1,\n1,\n1,\n…"},
+	} {
+		d := &hcl.Diagnostic{Subject: between("x.hcl", c.src, c.subject)}
+		got := JSON(hcl.Diagnostics{d}, map[string][]byte{"x.hcl": []byte(c.src)})[0].Snippet
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, diff)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package diag
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"github.com/hashicorp/hcl/v2"
 )
@@ -13,7 +14,7 @@ type Message struct {
 	Detail   string `json:"detail"`
 	File     string `json:"file,omitempty"`
 	Range    *Range `json:"range,omitempty"`
-	Snippet  string `json:"snippet,omitempty"` // the whole source lines of the range
+	Snippet  string `json:"snippet,omitempty"` // the source lines of the range, clipped where they are long
 	Address  string `json:"address,omitempty"`
 }
 
@@ -40,14 +41,44 @@ func JSON(diags hcl.Diagnostics, files map[string][]byte) []Message {
 			m.File = r.Filename
 			m.Range = &Range{position(r.Start), position(r.End)}
 			var snippet []string
-			for _, l := range lines(files[r.Filename], *r) {
-				snippet = append(snippet, l.text)
+			for i, l := range lines(files[r.Filename], *r) {
+				if i == maxLines {
+					snippet = append(snippet, "…")
+					break
+				}
+				snippet = append(snippet, clip(l.text, r.Start.Byte-l.start))
 			}
 			m.Snippet = strings.Join(snippet, "\n")
 		}
 		messages = append(messages, m)
 	}
 	return messages
+}
+
+// clip cuts a line that is very long to the part around a byte of it, with an ellipsis where something is left out.
+func clip(text string, at int) string {
+	if len(text) <= maxWidth {
+		return text
+	}
+	from := min(max(at-maxWidth/2, 0), len(text)-maxWidth)
+	to := from + maxWidth
+	// No further than a character goes: what isn't UTF-8 may have no start.
+	for range utf8.UTFMax - 1 {
+		if from > 0 && !utf8.RuneStart(text[from]) {
+			from--
+		}
+		if to < len(text) && !utf8.RuneStart(text[to]) {
+			to++
+		}
+	}
+	out := text[from:to]
+	if from > 0 {
+		out = "…" + out
+	}
+	if to < len(text) {
+		out += "…"
+	}
+	return out
 }
 
 func position(p hcl.Pos) Position { return Position{p.Line, p.Column, p.Byte} }

@@ -24,14 +24,15 @@ const (
 )
 
 const (
-	maxLines = 5 // source lines shown of a subject
+	maxLines = 5   // source lines shown of a subject
+	maxWidth = 200 // of a source line, in columns, where the output has no width
 	tabStop  = 4
-	minWidth = 20 // a narrower output is neither wrapped nor cut
+	minWidth = 20 // a narrower output is treated as one without a width
 )
 
 // Text writes the diagnostics for people to read, sorted by file and position. files holds the contents of the files they
-// point to. Details are wrapped and source lines cut at width columns; 0 leaves them as long as they are. The subject
-// is underlined with carets, or by the terminal if colour is set.
+// point to. Details are wrapped and source lines cut at width columns; 0 leaves details as long as they are, and cuts source
+// lines that are very long. The subject is underlined with carets, or by the terminal if colour is set.
 func Text(w io.Writer, diags hcl.Diagnostics, files map[string][]byte, width int, colour bool) error {
 	p := &printer{w: bufio.NewWriter(w), width: width, colour: colour}
 	for i, d := range sorted(diags) {
@@ -83,12 +84,16 @@ func (p *printer) snippet(src []byte, r hcl.Range) {
 	all := lines(src, r)
 	shown := all[:min(len(all), maxLines)]
 	gutter := len(strconv.Itoa(r.Start.Line + len(shown)))
+	width := p.width - gutter - 5
+	if width < minWidth {
+		width = maxWidth
+	}
 	for i, l := range shown {
 		from, to := max(r.Start.Byte-l.start, 0), r.End.Byte-l.start
 		if i > 0 { // a subject that goes on has no use for the indentation
 			from = len(l.text) - len(strings.TrimLeft(l.text, " \t"))
 		}
-		cells := crop(layOut(l.text, from, max(to, from+1)), p.width-gutter-5)
+		cells := crop(layOut(l.text, from, max(to, from+1)), width)
 		p.row(fmt.Sprintf("%*d", gutter, r.Start.Line+i), p.source(cells))
 		if !p.colour {
 			p.row(strings.Repeat(" ", gutter), carets(cells))
@@ -172,7 +177,7 @@ func layOut(text string, from, to int) []cell {
 
 // crop cuts cells to width columns around the first marked one, with an ellipsis where something is left out.
 func crop(cells []cell, width int) []cell {
-	if width < minWidth || columns(cells) <= width {
+	if columns(cells) <= width {
 		return cells
 	}
 	mark := slices.IndexFunc(cells, func(c cell) bool { return c.marked })
