@@ -257,8 +257,11 @@ func (m mark) interval(from mark, r *run, iv *Interval) {
 		t.charge(iv.Stages[plan.transfer:plan.train])
 	}
 	t := m.train.sub(from.train)
-	// In the time that the device wasn't at work on steps it had none to work on, whatever the host was waiting for meanwhile.
+	// The step waits for data while the device has no step to work on and the host has no batch to give it. Where only the latter
+	// holds, the device is busy still; where only the former does, it is the host that is slow to start the step.
+	waited := t.spent[waitIn]
 	t.byDevice(iv.Elapsed, waitIn)
+	t.spent[waitIn] = min(t.spent[waitIn], waited)
 	t.charge(iv.Stages[plan.train : plan.train+1])
 	iv.Starved = t.spent[waitIn]
 }

@@ -234,7 +234,11 @@ func (r *run) nextBatch() (delivery, bool) {
 	if !ok || d.copy != nil {
 		return d, ok
 	}
-	if _, _, ok := r.upload(&d, r.plan.train); !ok {
+	// Without a transfer stage the step waits for the copy as for the rest of its data.
+	r.train.enter(waitIn)
+	_, _, ok = r.upload(&d, r.plan.train)
+	r.train.enter(busy)
+	if !ok {
 		r.finish(d)
 		return d, false
 	}

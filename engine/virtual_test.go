@@ -139,12 +139,13 @@ func TestProbesInVirtualTime(t *testing.T) {
 // queued is a step of an asynchronous device: Submit returns at once, and steps wait for each other on the device.
 type queued struct {
 	stepFunc
-	took time.Duration
-	idle time.Time
+	took, host time.Duration // on the device, and before that on the host
+	idle       time.Time
 }
 
 func (q *queued) NewStep(gpu.Device, gpu.Input) (gpu.Step, error) { return q, nil }
 func (q *queued) Submit(context.Context, *gpu.Batch) (gpu.Event, error) {
+	time.Sleep(q.host)
 	if now := time.Now(); q.idle.Before(now) {
 		q.idle = now
 	}
@@ -163,16 +164,17 @@ func (e *queuedEvent) Wait(context.Context) error {
 }
 func (e *queuedEvent) Elapsed() (time.Duration, bool) { return e.took, true }
 
-// TestAsynchronousStep checks that starvation is what the device's own clock leaves, not what the host waits for: the
-// host fetches batches while the device computes.
+// TestAsynchronousStep checks that starvation is for how long both the device has nothing to do, by its own clock, and the host no batch:
+// the host fetches batches while the device computes.
 func TestAsynchronousStep(t *testing.T) {
-	for _, tt := range []struct{ item, step, every, starved time.Duration }{
-		{40 * ms, 30 * ms, 40 * ms, 10 * ms},
-		{20 * ms, 30 * ms, 30 * ms, 0},
+	for _, tt := range []struct{ item, host, step, every, starved time.Duration }{
+		{40 * ms, 0, 30 * ms, 40 * ms, 10 * ms},
+		{20 * ms, 0, 30 * ms, 30 * ms, 0},
+		{10 * ms, 30 * ms, 20 * ms, 31 * ms, 0}, // the host takes longer to start a step than the device to do it, and the last is waited for
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			e := chain(&countSource{items: 100}, 1, nothing, nap("a", tt.item))
-			e.Stages[3].Spec = &queued{stepFunc: nothing, took: tt.step}
+			e.Stages[3].Spec = &queued{stepFunc: nothing, host: tt.host, took: tt.step}
 			iv, err := openTest(t, e).Measure(context.Background(), Probe{}, 3, 20)
 			if err != nil {
 				t.Fatal(err)
