@@ -58,11 +58,11 @@ func (s *IDX) Validate() []Problem {
 	return problems
 }
 
-// Output returns the type of an image as large as the file's header says, or of any size while that can't be read.
+// Output returns the type of an image as large as the file's header says, or an unknown one while that can't be read.
 func (s *IDX) Output() Type {
 	h, err := readIDXHeader(string(s.Images))
 	if err != nil || h.images() != nil {
-		return ImageType(0, 0)
+		return Type{}
 	}
 	return ImageType(h.dims[1], h.dims[2])
 }
