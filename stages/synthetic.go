@@ -7,6 +7,7 @@ import (
 	"image"
 	"image/jpeg"
 	"math/rand/v2"
+	"strings"
 	"sync"
 )
 
@@ -51,7 +52,7 @@ func (s *Synthetic) Validate() []Problem {
 			Detail: `Only pictures are encoded as JPEG. Use kind = "image", or leave out encode.`})
 	case len(s.Shape) != 3 || s.Shape[2] != 3:
 		problems = append(problems, Problem{Attribute: "shape", Summary: "Not an image's shape",
-			Detail: fmt.Sprintf("A shape is [height, width, 3], for red, green and blue; this one is %d.", s.Shape)})
+			Detail: fmt.Sprintf("A shape is [height, width, 3], for red, green and blue; this one is %s.", strings.ReplaceAll(fmt.Sprint(s.Shape), " ", ", "))})
 	case s.Shape[0]*s.Shape[1] > maxDecoded:
 		problems = append(problems, Problem{Attribute: "shape", Summary: "Picture too large",
 			Detail: fmt.Sprintf("A picture has at most %d pixels, the most that decode stages take by default.", maxDecoded)})

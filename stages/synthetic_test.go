@@ -125,7 +125,7 @@ func TestSyntheticProblems(t *testing.T) {
 		want []Problem
 	}{
 		{syntheticSpec(func(s *Synthetic) { s.Shape = []int{224} }), shape("[224]")},
-		{syntheticSpec(func(s *Synthetic) { s.Shape = []int{224, 224, 1} }), shape("[224 224 1]")},
+		{syntheticSpec(func(s *Synthetic) { s.Shape = []int{224, 224, 1} }), shape("[224, 224, 1]")},
 		{syntheticSpec(func(s *Synthetic) { s.Shape = []int{65500, 65500, 3} }), []Problem{{Attribute: "shape", Summary: "Picture too large",
 			Detail: "A picture has at most 178956970 pixels, the most that decode stages take by default."}}},
 		{syntheticSpec(func(s *Synthetic) { s.Kind, s.Encode = "bytes", "jpeg" }), []Problem{{Attribute: "encode", Summary: "Bytes can't be encoded",
