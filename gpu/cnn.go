@@ -14,7 +14,7 @@ type CNN struct {
 	Width        int     `hcl:"width,optional" min:"1" max:"1024" doc:"Channels of the first convolution. Each further one has twice as many as the one before it."`
 	Depth        int     `hcl:"depth,optional" min:"1" max:"8" doc:"Number of blocks of convolution, ReLU and pooling. Each halves the picture."`
 	Stride       int     `hcl:"stride,optional" min:"1" max:"16" doc:"Stride of the first convolution: 2 quarters the work on large pictures."`
-	LearningRate float64 `hcl:"learning_rate,optional" moremin:"0" doc:"Learning rate of the stochastic gradient descent."`
+	LearningRate float64 `hcl:"learning_rate,optional" moremin:"0" max:"1e6" doc:"Learning rate of the stochastic gradient descent."`
 	Momentum     float64 `hcl:"momentum,optional" min:"0" max:"1" doc:"Share of the last update that the next one keeps."`
 	Precision    string  `hcl:"precision,optional" enum:"float32,tf32" doc:"What the convolutions compute in. \"tf32\" takes a GPU's tensor cores: faster, with factors of 10 bits of fraction."`
 }

@@ -104,3 +104,12 @@ func TestNetErrors(t *testing.T) {
 		})
 	}
 }
+
+// TestLearningRateLimit holds the learning rate to what float32 weights can be updated with.
+func TestLearningRateLimit(t *testing.T) {
+	for _, a := range stages.Attributes(cnnOperator().New()) {
+		if a.Name == "learning_rate" && (!a.Allows(1e6) || a.Allows(1e39) || a.Allows(0.0)) {
+			t.Errorf("learning_rate must be %s", a.Limits())
+		}
+	}
+}
