@@ -46,6 +46,48 @@ FOLDER/nowhere.hcl can't be read: no such file or directory. Check the path and 
 				"FOLDER has no experiment block. Write one with `pipectl init`, or give another path.\n",
 		},
 		{
+			name:  "a misspelt experiment is one all the same",
+			files: map[string]string{"a.hcl": "experimnt \"a\" {}"},
+			want: `
+Error: Unknown block
+
+  FOLDER/a.hcl:1:1
+  1 | experimnt "a" {}
+    | ^^^^^^^^^^^^^
+
+A file holds variable, locals and experiment blocks, not "experimnt". Did you mean "experiment"?
+`,
+		},
+		{
+			name:  "numbers too large",
+			files: map[string]string{"a.hcl": minimal("locals { third = [1, -1 / 0] }", "seed = 99999999999999999999\n  bisect { budget = \"9999999h\" }")},
+			want: `
+Error: Infinite number
+
+  FOLDER/a.hcl:1:18
+  1 | locals { third = [1, -1 / 0] }
+    |                  ^^^^^^^^^^^
+
+This isn't a finite number, as what comes of a division by 0.
+
+Error: Value out of range
+
+  FOLDER/a.hcl:4:10
+  4 |   seed = 99999999999999999999
+    |          ^^^^^^^^^^^^^^^^^^^^
+
+seed must be a whole number from 0 to 18446744073709551615, not 99999999999999999999.
+
+Error: Value out of range
+
+  FOLDER/a.hcl:5:21 (bisect)
+  5 |   bisect { budget = "9999999h" }
+    |                     ^^^^^^^^^^
+
+budget must be at most 2562047h, which is 292 years, not "9999999h".
+`,
+		},
+		{
 			name:  "a file of values",
 			files: map[string]string{"a.vars.hcl": ""},
 			path:  "a.vars.hcl",

@@ -109,7 +109,29 @@ func (l *loader) evalWith(expr hclsyntax.Expression, names tree, extra any) (val
 	if diags.HasErrors() || !v.IsWhollyKnown() {
 		return faulty, false
 	}
+	if infinite(v) {
+		r := expr.Range()
+		l.report(&hcl.Diagnostic{
+			Severity: hcl.DiagError,
+			Summary:  "Infinite number",
+			Detail:   "This isn't a finite number, as what comes of a division by 0.",
+			Subject:  &r,
+			Extra:    extra,
+		})
+		return faulty, false
+	}
 	return v, true
+}
+
+// infinite reports whether v is an infinite number or holds one.
+func infinite(v cty.Value) bool {
+	found := false
+	// The callback's error is the only one that Walk returns.
+	_ = cty.Walk(v, func(_ cty.Path, v cty.Value) (bool, error) {
+		found = found || v.RawEquals(cty.PositiveInfinity) || v.RawEquals(cty.NegativeInfinity)
+		return !found, nil
+	})
+	return found
 }
 
 // tree holds values by the steps of their names.

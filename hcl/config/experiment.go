@@ -236,7 +236,10 @@ func title(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
 // decodeExperiments works out the values of all experiments and adds them to the Config.
 func (l *loader) decodeExperiments() {
-	if len(l.experiments) == 0 && !l.partial {
+	misspelt := slices.ContainsFunc(l.bodies, func(b *hclsyntax.Body) bool {
+		return slices.ContainsFunc(b.Blocks, func(b *hclsyntax.Block) bool { return !slices.Contains(topLevel(), b.Type) })
+	})
+	if len(l.experiments) == 0 && !l.partial && !misspelt {
 		l.report(&hcl.Diagnostic{
 			Severity: hcl.DiagError,
 			Summary:  "No experiment",

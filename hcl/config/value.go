@@ -53,9 +53,15 @@ func extreme(n *big.Float) bool {
 	return e > 1024 || e < -1024
 }
 
+// wholeBits is the size up to which a whole number is written in full.
+const wholeBits = 100
+
 func number(n *big.Float) string {
 	if extreme(n) {
 		return "a number of extreme size"
+	}
+	if n.IsInt() && n.MantExp(nil) <= wholeBits {
+		return n.Text('f', 0)
 	}
 	return n.Text('g', 15)
 }
@@ -241,12 +247,25 @@ func duration(v cty.Value) (time.Duration, *fault) {
 	}
 	d, err := time.ParseDuration(v.AsString())
 	switch {
+	case err != nil && wellFormed(v.AsString()):
+		return 0, &fault{"Value out of range", "must be at most 2562047h, which is 292 years, not " + describe(v), -1}
 	case err != nil:
 		return 0, &fault{"Malformed duration", fmt.Sprintf(`needs a duration such as "250us", "10ms", "1.5s" or "2m", not %s`, describe(v)), -1}
 	case d < 0:
 		return 0, &fault{"Value out of range", "is a duration, which can't be negative", -1}
 	}
 	return d, nil
+}
+
+// wellFormed reports whether a text that isn't taken for a duration would be one with other digits.
+func wellFormed(s string) bool {
+	_, err := time.ParseDuration(strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' {
+			return '0'
+		}
+		return r
+	}, s))
+	return err == nil
 }
 
 func jitter(v cty.Value) (stages.Jitter, *fault) {

@@ -75,7 +75,7 @@ experiment "values" {
     jitter = ["1ms"] # error: Wrong type
   }
   augment "flip" "flip" {
-    p         = 1 / 0 # error: Value out of range
+    p         = 1 / 0 # error: Infinite number
     on_error  = "skip"
     max_skips = -1 # error: Value out of range
   }
