@@ -1,8 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 
@@ -40,7 +43,38 @@ type diagnosticsError struct {
 	code  int // exitInvalid where the configuration is at fault, exitError where a run failed
 }
 
-func (e *diagnosticsError) Error() string { return e.diags.Error() }
+// Error returns the first error in one line.
+func (e *diagnosticsError) Error() string {
+	diags := slices.Clone(e.diags)
+	diag.Sort(diags)
+	i := slices.IndexFunc(diags, func(d *hcl.Diagnostic) bool { return d.Severity == hcl.DiagError })
+	if i < 0 {
+		return "there is no error"
+	}
+	d := diags[i]
+	text := d.Summary
+	if r := d.Subject; r != nil {
+		text = fmt.Sprintf("%s:%d:%d: %s", r.Filename, r.Start.Line, r.Start.Column, text)
+	}
+	if d.Detail != "" {
+		text += "; " + d.Detail
+	}
+	if more := len(e.diags) - 1; more > 0 {
+		text += fmt.Sprintf(" (and %s)", count(more, "other diagnostic"))
+	}
+	return oneLine(text)
+}
+
+// oneLine joins the lines of a text.
+func oneLine(text string) string {
+	var lines []string
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "; ")
+}
 
 // expectError says that what was expected of a result, an expect block or --fail-on-regression, didn't hold.
 type expectError struct{ err error }
@@ -87,7 +121,7 @@ func (s *state) report(err error) {
 	if told := (*toldError)(nil); errors.As(err, &told) {
 		return
 	}
-	event := errorEvent{newHeader("error"), err.Error(), []diag.Message{}}
+	event := errorEvent{newHeader("error"), oneLine(err.Error()), []diag.Message{}}
 	var diags *diagnosticsError
 	var usage *usageError
 	if errors.As(err, &diags) {
@@ -104,11 +138,26 @@ func (s *state) report(err error) {
 	}
 }
 
-// showDiagnostics writes diagnostics to the standard error stream.
+// diagnosticsShown is how many diagnostics are shown to people at a time.
+const diagnosticsShown = 50
+
+// showDiagnostics writes diagnostics to the standard error stream. Of very many it shows the first, errors rather than
+// warnings.
 func (s *state) showDiagnostics(diags hcl.Diagnostics, files map[string][]byte) {
 	width := 0
 	if s.errTerm.Interactive {
 		width = s.errTerm.Width
 	}
-	diag.Text(s.Err, diags, files, width, s.errTerm.Color)
+	shown := diags
+	if len(diags) > diagnosticsShown {
+		shown = slices.Clone(diags)
+		diag.Sort(shown)
+		slices.SortStableFunc(shown, func(a, b *hcl.Diagnostic) int { return cmp.Compare(a.Severity, b.Severity) })
+		shown = shown[:diagnosticsShown]
+	}
+	diag.Text(s.Err, shown, files, width, s.errTerm.Color)
+	if more := len(diags) - len(shown); more > 0 {
+		fmt.Fprintf(s.Err, "\n… and %d more\n", more)
+	}
+	s.stderr.apart = len(diags) > 0
 }

@@ -58,20 +58,15 @@ func accountOf(intervals []engine.Interval, stage int, address string) bisect.St
 	if len(intervals) == 0 {
 		return r
 	}
-	each := func(value func(engine.Account, engine.Interval) float64) *bisect.Estimate {
-		return summarize(intervals, func(iv engine.Interval) float64 {
-			return value(iv.Stages[stage], iv) / float64(iv.Stages[stage].Workers)
-		})
-	}
 	share := func(part func(engine.Account) time.Duration) *float64 {
-		e := each(func(a engine.Account, iv engine.Interval) float64 { return part(a).Seconds() / iv.Elapsed.Seconds() })
-		if e == nil {
-			return nil
-		}
+		e := summarize(intervals, func(iv engine.Interval) float64 {
+			a := iv.Stages[stage]
+			return part(a).Seconds() / (float64(a.Workers) * iv.Elapsed.Seconds())
+		})
 		return &e.Median
 	}
 	r.Workers = intervals[0].Stages[stage].Workers
-	r.StepMS = each(func(a engine.Account, iv engine.Interval) float64 { return 1e3 * a.Busy.Seconds() / float64(iv.Steps) })
+	r.StepMS = summarize(intervals, func(iv engine.Interval) float64 { return bisect.StepMS(iv, stage) })
 	r.Busy = share(func(a engine.Account) time.Duration { return a.Busy })
 	r.WaitIn = share(func(a engine.Account) time.Duration { return a.WaitIn })
 	r.WaitOut = share(func(a engine.Account) time.Duration { return a.WaitOut })

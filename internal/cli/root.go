@@ -15,8 +15,9 @@ import (
 // Run runs the command line args, the program's name left out, and returns the exit code: 0 done, 1 error, 2 wrong usage,
 // 3 invalid configuration, 4 an expectation failed, 130 interrupted, which is when ctx ends.
 func Run(ctx context.Context, args []string, world State) int {
-	s := &state{State: world, stdout: &output{w: world.Out}, args: args}
+	s := &state{State: world, stdout: &output{w: world.Out}, stderr: &spaced{w: world.Err}, args: args}
 	s.outTerm, s.errTerm = ui.Detect(s.Out, s.getenv), ui.Detect(s.Err, s.getenv)
+	s.Err = s.stderr
 	root, started := newRootCommand(s)
 	root.SetArgs(terraformFlags(args))
 	root.SetIn(s.In)

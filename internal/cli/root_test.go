@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/hashicorp/hcl/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/pipectl/pipectl/gpu"
@@ -93,6 +95,50 @@ func TestRunReportsLostOutput(t *testing.T) {
 		code := Run(context.Background(), strings.Fields(args), w)
 		if want := "Error: writing to the standard output: no space left on device\n"; code != 1 || errs.String() != want {
 			t.Errorf("%s: exit code %d with %q, want 1 with %q", args, code, errs, want)
+		}
+	}
+}
+
+// Diagnostics stand apart from what follows them, and of very many the first are shown: errors rather than warnings.
+func TestShowDiagnostics(t *testing.T) {
+	warning := &hcl.Diagnostic{Severity: hcl.DiagWarning, Summary: "w"}
+	failure := &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "e"}
+	for _, tc := range []struct {
+		name  string
+		diags hcl.Diagnostics
+		want  string
+	}{
+		{"none", nil, "next\n"},
+		{"two", hcl.Diagnostics{warning, failure}, "Warning: w\n\nError: e\n\nnext\n"},
+		{"many", append(slices.Repeat(hcl.Diagnostics{warning}, 50), failure, failure),
+			strings.Repeat("Error: e\n\n", 2) + strings.Repeat("Warning: w\n\n", 48) + "… and 2 more\n\nnext\n"},
+	} {
+		var out bytes.Buffer
+		stderr := &spaced{w: &out}
+		s := &state{State: State{Err: stderr}, stderr: stderr}
+		s.showDiagnostics(tc.diags, nil)
+		s.Err.Write(nil)
+		fmt.Fprintln(s.Err, "next")
+		if d := cmp.Diff(tc.want, out.String()); d != "" {
+			t.Errorf("%s (-want +got):\n%s", tc.name, d)
+		}
+	}
+}
+
+// Errors take one line, with the place where there is one.
+func TestDiagnosticsErrorText(t *testing.T) {
+	nowhere := &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "No files", Detail: "Write one:\n\n  pipectl init\n"}
+	there := &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "Bad value", Subject: &hcl.Range{Filename: "a.hcl", Start: hcl.Pos{Line: 2, Column: 3}}}
+	warning := &hcl.Diagnostic{Severity: hcl.DiagWarning, Summary: "Odd"}
+	for _, tc := range []struct {
+		diags hcl.Diagnostics
+		want  string
+	}{
+		{hcl.Diagnostics{nowhere}, "No files; Write one:; pipectl init"},
+		{hcl.Diagnostics{warning, there}, "a.hcl:2:3: Bad value (and 1 other diagnostic)"},
+	} {
+		if got := (&diagnosticsError{diags: tc.diags}).Error(); got != tc.want {
+			t.Errorf("%q, want %q", got, tc.want)
 		}
 	}
 }

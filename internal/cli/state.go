@@ -39,6 +39,7 @@ type State struct {
 type state struct {
 	State
 	stdout  *output     // Out, remembering that a write failed
+	stderr  *spaced     // Err, with what follows diagnostics kept apart
 	outTerm ui.Terminal // what Out can show
 	errTerm ui.Terminal // what Err can show
 	args    []string
@@ -59,6 +60,22 @@ func (o *output) Write(p []byte) (int, error) {
 		o.err = err
 	}
 	return n, err
+}
+
+// spaced keeps what follows apart from what was written before.
+type spaced struct {
+	w     io.Writer
+	apart bool // a blank line is due before anything else
+}
+
+func (s *spaced) Write(p []byte) (int, error) {
+	if s.apart && len(p) > 0 {
+		s.apart = false
+		if _, err := s.w.Write([]byte("\n")); err != nil {
+			return 0, err
+		}
+	}
+	return s.w.Write(p)
 }
 
 // getenv returns the value of an environment variable, "" where it isn't set.
