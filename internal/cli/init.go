@@ -35,19 +35,29 @@ in which ` + starterName + ` is written (default: the current folder). A file th
 			if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 				return err
 			}
-			f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+			err := create(name, starter)
 			if errors.Is(err, fs.ErrExist) {
 				return fmt.Errorf("%s exists already: give another path, or edit it", name)
 			}
 			if err != nil {
 				return err
 			}
-			_, err = f.Write(starter)
-			if err := errors.Join(err, f.Close()); err != nil {
-				return fmt.Errorf("writing %s: %w", name, err)
-			}
 			fmt.Fprintf(s.stdout, "Wrote %s. Try it:\n\n  pipectl run %[1]s\n", name)
 			return nil
 		},
 	}
+}
+
+// create makes a file with its whole content, or none. It returns fs.ErrExist where there is one.
+func create(name string, content []byte) error {
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	if err = errors.Join(err, f.Close()); err != nil {
+		os.Remove(name)
+		return fmt.Errorf("writing %s: %w", name, err)
+	}
+	return nil
 }
