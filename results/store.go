@@ -31,6 +31,7 @@ const busyTimeout = 10 * time.Second
 type Store struct {
 	path   string // as given
 	file   string // absolute, without symbolic links
+	opened fs.FileInfo
 	db     *sql.DB
 	now    func() time.Time
 	random func() uint32
@@ -91,6 +92,9 @@ func open(ctx context.Context, path string, params url.Values, steps []string) (
 	if err == nil {
 		s.file, err = filepath.EvalSymlinks(abs)
 	}
+	if err == nil {
+		s.opened, err = os.Stat(s.file)
+	}
 	if err != nil {
 		s.db.Close()
 		return nil, s.explain("opening it", err)
@@ -100,6 +104,18 @@ func open(ctx context.Context, path string, params url.Values, steps []string) (
 
 // Path returns the path that the database was opened with.
 func (s *Store) Path() string { return s.path }
+
+// Gone returns an error where the database's file has been removed or replaced since it was opened: SQLite goes on with
+// the file that it has, and what it stores there is lost when that is closed.
+func (s *Store) Gone() error {
+	switch now, err := os.Stat(s.file); {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("results database %s: its file was removed while it was in use: what was stored since is lost", s.path)
+	case err == nil && !os.SameFile(now, s.opened):
+		return fmt.Errorf("results database %s: its file was replaced while it was in use: what was stored since is not in it", s.path)
+	}
+	return nil
+}
 
 // Close closes the database.
 func (s *Store) Close() error { return s.explain("closing it", s.db.Close()) }

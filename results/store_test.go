@@ -254,3 +254,21 @@ func TestBusy(t *testing.T) {
 		t.Errorf("got %+v, %v", runs, err)
 	}
 }
+
+func TestGone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "r.db")
+	s := create(t, path)
+	expect := func(want string) {
+		t.Helper()
+		if err := s.Gone(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+	expect("")
+	if err := os.Rename(path, path+".away"); err != nil {
+		t.Fatal(err)
+	}
+	expect("its file was removed")
+	create(t, path)
+	expect("its file was replaced")
+}

@@ -134,8 +134,12 @@ func intervals(n int, rate float64, stages ...string) []engine.Interval {
 			Starved: elapsed / 2, CPU: 1.75,
 		}
 		for j, address := range stages {
+			items := iv.Samples
+			if address == engine.TransferBlock || strings.HasPrefix(address, "train.") {
+				items = int64(iv.Steps)
+			}
 			iv.Stages = append(iv.Stages, engine.Account{
-				Address: address, Workers: 1 + j%2, Items: 1280, Busy: elapsed / time.Duration(j+1), WaitIn: elapsed / 10, WaitOut: elapsed / 5, Queue: 0.5,
+				Address: address, Workers: 1 + j%2, Items: items, Busy: elapsed / time.Duration(j+1), WaitIn: elapsed / 10, WaitOut: elapsed / 5, Queue: 0.5,
 			})
 		}
 		list = append(list, iv)

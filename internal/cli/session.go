@@ -32,6 +32,7 @@ type session struct {
 	store    *results.Store
 	stored   *results.Run
 	host     results.Host
+	lost     bool                    // something that was measured couldn't be stored
 	stop     context.CancelCauseFunc // ends the run, because what it measures can't be stored
 	progress *progress
 	skips    skips
@@ -99,7 +100,10 @@ func (r *session) run(ctx context.Context) error {
 
 	measuring, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	r.stop = stop
+	r.stop = func(cause error) {
+		r.lost = true
+		stop(cause)
+	}
 	r.progress = r.newProgress()
 	report, err := measure(measuring)
 	r.storeGPU() // while clocks and power are still what the last steps made them
@@ -219,6 +223,10 @@ func (r *session) finish(ctx context.Context, report *bisect.Report, failure err
 		status = results.Failed
 	}
 	storing := r.stored.Finish(report, status, failure)
+	gone := r.store.Gone()
+	if gone != nil {
+		storing = gone
+	}
 	if report == nil {
 		// It was measured and stored; the signal that may have ended the run doesn't bear on reading it.
 		run, err := r.store.Load(context.WithoutCancel(ctx), r.stored.ID())
@@ -228,7 +236,17 @@ func (r *session) finish(ctx context.Context, report *bisect.Report, failure err
 		report = reportOf(run)
 	}
 
-	about := about{Kind: r.options.kind(), Status: status, Run: r.stored.ID(), Skipped: r.skips.all, Compare: r.compareCommand()}
+	about := about{Kind: r.options.kind(), Status: status, Run: r.stored.ID(), Skipped: r.skips.all, Stored: "is stored."}
+	switch {
+	case gone != nil:
+		about.Stored = "is not stored: the file of the results database is gone."
+	case storing != nil:
+		about.Stored = "is stored without its end, so that it counts as interrupted."
+	case r.lost:
+		about.Stored = "is stored, but not all that was measured."
+	default:
+		about.Compare = r.compareCommand()
+	}
 	if failure != nil {
 		about.Error = failure.Error()
 	}

@@ -51,6 +51,7 @@ type about struct {
 	Status  results.Status
 	Error   string // why the run failed
 	Run     string // its id
+	Stored  string // what became of it in the database, to follow its id
 	Skipped []engine.SkippedItem
 	Compare string // the command that compares the run with another; "" where there is none to compare with
 }
@@ -66,7 +67,7 @@ func writeReport(w io.Writer, term ui.Terminal, r *bisect.Report, a about) {
 	p.skipped(a.Skipped)
 	if a.Run != "" {
 		p.blank()
-		p.lead(ui.Strong, "Run "+a.Run, "is stored.")
+		p.lead(ui.Strong, "Run "+a.Run, a.Stored)
 		if a.Compare != "" {
 			fmt.Fprintf(p.w, "Compare it: %s\n", a.Compare)
 		}

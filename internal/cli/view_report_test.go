@@ -11,7 +11,7 @@ import (
 )
 
 func TestWriteReport(t *testing.T) {
-	done := about{Kind: results.Session, Status: results.Done, Run: "6a3f9k2m0x", Compare: "pipectl compare latest~1 latest"}
+	done := about{Kind: results.Session, Status: results.Done, Run: "6a3f9k2m0x", Stored: "is stored.", Compare: "pipectl compare latest~1 latest"}
 	skipped := done
 	for i := range 12 {
 		skipped.Skipped = append(skipped.Skipped, engine.SkippedItem{
@@ -30,7 +30,7 @@ func TestWriteReport(t *testing.T) {
 		{"skipped", stepBoundReport(), skipped},
 		{"long_names", longNamesReport(), done},
 		{"interrupted", &bisect.Report{Experiment: "photos", Verdict: bisect.Undecided, Probes: undecidedReport().Probes[:1], Baseline: undecidedReport().Baseline},
-			about{Kind: results.Session, Status: results.Interrupted, Run: "6a3f9k2m0x"}},
+			about{Kind: results.Session, Status: results.Interrupted, Run: "6a3f9k2m0x", Stored: "is stored."}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			goldenViews(t, "report_"+tt.name, func(out *bytes.Buffer, term ui.Terminal) { writeReport(out, term, tt.report, tt.about) })
