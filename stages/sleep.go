@@ -1,9 +1,6 @@
 package stages
 
-import (
-	"context"
-	"time"
-)
+import "time"
 
 // Sleep holds the attributes of `prepare "sleep"`.
 type Sleep struct {
@@ -21,8 +18,8 @@ func sleepOperator() Operator {
 The time of an item is drawn from its index and the epoch, so it is the same in every run. Stages with the same ` + "`time`" + ` and
 ` + "`jitter`" + ` draw the same times.
 
-A sleep is never shorter than asked for. The operating system and Go's timers wake up to about 1.2 ms late while the machine is otherwise idle,
-so times under a few milliseconds are only approximate; for an exact load of microseconds use ` + "`spin`" + `.`,
+A sleep is never shorter than asked for, and on Linux about a tenth of a millisecond longer; on other systems up to about a millisecond longer.
+For an exact load of microseconds use ` + "`spin`" + `.`,
 		New: func() any { return new(Sleep) },
 	}
 }
@@ -46,27 +43,5 @@ func (s *sleeper) Process(c *Call, in, out *Element) error {
 	return s.wait.Wait(c.Context, s.spec.Jitter.Around(s.spec.Time, c.Item.Epoch, c.Item.Index))
 }
 
-// Waiter waits without taking CPU, again and again on one timer. The zero Waiter is ready for use by one goroutine at a
-// time.
-type Waiter struct {
-	timer *time.Timer
-}
-
-// Wait returns after d, or before with the context's error once ctx is done.
-func (w *Waiter) Wait(ctx context.Context, d time.Duration) error {
-	if d <= 0 || ctx.Err() != nil {
-		return ctx.Err()
-	}
-	if w.timer == nil {
-		w.timer = time.NewTimer(d)
-	} else {
-		w.timer.Reset(d)
-	}
-	select {
-	case <-w.timer.C:
-		return nil
-	case <-ctx.Done():
-		w.timer.Stop()
-		return ctx.Err()
-	}
-}
+// Close frees the timer.
+func (s *sleeper) Close() error { return s.wait.Close() }
