@@ -66,6 +66,22 @@ func expect(want engine.Expect, r *bisect.Report, searched bool) []expectation {
 	return list
 }
 
+// unjudged says what of an expect block a run of this kind can't check, and at which attribute, "" for the block. The text
+// is "" where it checks all.
+func unjudged(want engine.Expect, kind results.Kind, probe engine.Probe) (attribute, text string) {
+	switch {
+	case want == engine.Expect{} || kind == results.Session:
+		return "", ""
+	case kind == results.Epochs:
+		return "", "Training with --epochs checks nothing of what is expected. Run without it, or with --probe baseline, for that."
+	case !probe.Baseline():
+		return "", "This probe alone checks nothing of what is expected. Run without --probe, or with --probe baseline, for that."
+	case want.Bottleneck != "":
+		return "bottleneck", "With --probe no bottleneck is looked for, so this isn't checked. Run without it for that."
+	}
+	return "", ""
+}
+
 // judge shows the thresholds that aren't met, and those met so narrowly that it may be chance. It returns an error where
 // one isn't met.
 func (r *session) judge(list []expectation) error {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pipectl/pipectl/engine"
 	"github.com/pipectl/pipectl/engine/bisect"
+	"github.com/pipectl/pipectl/results"
 )
 
 func TestExpect(t *testing.T) {
@@ -50,6 +51,31 @@ func TestExpect(t *testing.T) {
 		got := expect(tc.want, &tc.report, tc.searched)
 		if d := cmp.Diff(tc.list, got, cmp.AllowUnexported(expectation{})); d != "" {
 			t.Errorf("%s (-want +got):\n%s", tc.name, d)
+		}
+	}
+}
+
+func TestUnjudged(t *testing.T) {
+	rate := 1.0
+	whole, rates := engine.Expect{StepsPerSecond: &rate, Bottleneck: "batch"}, engine.Expect{StepsPerSecond: &rate}
+	ceiling := engine.Probe{To: 3}
+	for _, tc := range []struct {
+		name      string
+		want      engine.Expect
+		kind      results.Kind
+		probe     engine.Probe
+		attribute string
+		told      bool
+	}{
+		{"a session", whole, results.Session, engine.Probe{}, "", false},
+		{"epochs", rates, results.Epochs, engine.Probe{}, "", true},
+		{"the ceiling", rates, results.OneProbe, ceiling, "", true},
+		{"the baseline", rates, results.OneProbe, engine.Probe{}, "", false},
+		{"the baseline, with a bottleneck", whole, results.OneProbe, engine.Probe{}, "bottleneck", true},
+		{"nothing expected", engine.Expect{}, results.Epochs, engine.Probe{}, "", false},
+	} {
+		if attribute, text := unjudged(tc.want, tc.kind, tc.probe); attribute != tc.attribute || (text != "") != tc.told {
+			t.Errorf("%s: %q at %q", tc.name, text, attribute)
 		}
 	}
 }

@@ -19,12 +19,14 @@ import (
 	"github.com/pipectl/pipectl/gpu/nvml"
 	"github.com/pipectl/pipectl/hcl/config"
 	"github.com/pipectl/pipectl/results"
+	"github.com/pipectl/pipectl/stages"
 )
 
 // session is the run of one experiment, from opening its data set to what it found.
 type session struct {
 	*state
 	options    *runOptions
+	probe      engine.Probe // to measure alone, where that is asked for
 	config     *config.Config
 	experiment *engine.Experiment
 
@@ -90,6 +92,10 @@ func (r *session) run(ctx context.Context) error {
 	if err := r.begin(ctx); err != nil {
 		return err
 	}
+	if attribute, text := unjudged(r.experiment.Expect, r.options.kind(), r.probe); text != "" {
+		d := r.config.Diagnostic(r.experiment.Name, "expect", attribute, "Not checked", text, hcl.DiagWarning)
+		r.showDiagnostics(hcl.Diagnostics{d}, r.config.Files)
+	}
 	r.emit(r.runStarted(memory))
 
 	// Workers are to share the cores as threads do, by the operating system's scheduler, which lets one that wakes up run
@@ -98,7 +104,7 @@ func (r *session) run(ctx context.Context) error {
 	runtime.GOMAXPROCS(r.cores + pipeline.Plan.Workers())
 	defer runtime.GOMAXPROCS(r.cores)
 
-	measuring, stop := context.WithCancelCause(ctx)
+	measuring, stop := context.WithCancelCause(stages.WithExactWaits(ctx))
 	defer stop(nil)
 	r.stop = func(cause error) {
 		r.lost = true
@@ -122,6 +128,7 @@ func (r *session) measurement() (func(context.Context) (*bisect.Report, error), 
 		return func(ctx context.Context) (*bisect.Report, error) { return nil, r.train(ctx) }, nil
 	case results.OneProbe:
 		probe, err := findProbe(r.pipeline.Plan, r.options.probe)
+		r.probe = probe
 		return func(ctx context.Context) (*bisect.Report, error) { return nil, r.measureProbe(ctx, probe) }, err
 	}
 	return r.search, nil
@@ -244,7 +251,7 @@ func (r *session) finish(ctx context.Context, report *bisect.Report, failure err
 		about.Stored = "is stored without its end, so that it counts as interrupted."
 	case r.lost:
 		about.Stored = "is stored, but not all that was measured."
-	default:
+	case about.Kind == results.Session && status == results.Done:
 		about.Compare = r.compareCommand()
 	}
 	if failure != nil {
@@ -282,18 +289,16 @@ func (r *session) failed(err error) error {
 	return err
 }
 
-// compareCommand returns the command that compares the run with the one before it: of the same experiment if there is
-// one, else of any. It is "" where there is none.
+// compareCommand returns the command that compares the run, a session that is done, with the one before it that has a
+// verdict on the same experiment. It is "" where there is none.
 func (r *session) compareCommand() string {
-	for _, experiment := range []string{r.experiment.Name, ""} {
-		// The measurements are stored, interrupted or not. Where they can't be listed, there is nothing to suggest.
-		runs, err := r.store.List(context.Background(), results.Filter{Experiment: experiment}, 0)
-		if err != nil {
-			return ""
-		}
-		id := r.stored.ID()
-		if i := slices.IndexFunc(runs, func(run results.Summary) bool { return run.ID == id }); 0 <= i && i+1 < len(runs) {
-			return strings.TrimSpace(fmt.Sprintf("pipectl compare %s %s %s", runs[i+1].ID, id, r.databaseArgument()))
+	// Where the runs can't be listed, there is nothing to suggest.
+	runs, _ := r.store.List(context.Background(), results.Filter{Experiment: r.experiment.Name}, 0)
+	id := r.stored.ID()
+	self := slices.IndexFunc(runs, func(run results.Summary) bool { return run.ID == id })
+	for _, run := range runs[self+1:] {
+		if run.Kind == results.Session && run.Status == results.Done && run.Verdict != "" {
+			return strings.TrimSpace(fmt.Sprintf("pipectl compare %s %s %s", run.ID, id, r.databaseArgument()))
 		}
 	}
 	return ""
