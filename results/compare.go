@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/pipectl/pipectl/engine"
+	"github.com/pipectl/pipectl/engine/bisect"
 	"github.com/pipectl/pipectl/internal/stats"
 )
 
@@ -149,7 +149,8 @@ func (p *Probe) rates() []float64 {
 	return out
 }
 
-// stepMS returns the milliseconds of work a step that a stage cost in each round of the baseline, divided by its workers.
+// stepMS returns the milliseconds of work that a step cost each worker of a stage in each round of the baseline, as a report
+// has them.
 func (run *Stored) stepMS(address string) []float64 {
 	baseline := run.probe(engine.Probe{})
 	if baseline == nil {
@@ -157,10 +158,9 @@ func (run *Stored) stepMS(address string) []float64 {
 	}
 	var out []float64
 	for _, iv := range baseline.Rounds {
-		for _, a := range iv.Stages {
-			if a.Address == address && a.Items > 0 && a.Workers > 0 && iv.Steps > 0 {
-				out = append(out, float64(a.Busy)/float64(time.Millisecond)/float64(a.Workers)/float64(iv.Steps))
-			}
+		i := slices.IndexFunc(iv.Stages, func(a engine.Account) bool { return a.Address == address })
+		if i >= 0 && iv.Stages[i].Workers > 0 && iv.Steps > 0 {
+			out = append(out, bisect.StepMS(iv, i))
 		}
 	}
 	return out

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pipectl/pipectl/engine"
+	"github.com/pipectl/pipectl/engine/bisect"
 	"github.com/pipectl/pipectl/internal/stats"
 )
 
@@ -25,7 +26,11 @@ func stored(id string, pipeline []Stage, rates map[engine.Probe][]float64) *Stor
 			iv := interval(rate)
 			iv.Stages = nil
 			for i, s := range pipeline {
-				iv.Stages = append(iv.Stages, engine.Account{Address: s.Address, Workers: i + 1, Items: 1280, Busy: iv.Elapsed})
+				items := iv.Samples
+				if s.Address == "transfer" || s.Address == "train.step" {
+					items = int64(iv.Steps)
+				}
+				iv.Stages = append(iv.Stages, engine.Account{Address: s.Address, Workers: i + 1, Items: items, Busy: iv.Elapsed})
 			}
 			probe.Rounds = append(probe.Rounds, iv)
 		}
@@ -277,5 +282,27 @@ func TestOrderChange(t *testing.T) {
 	got := orderChange(list("a", "b", "c", "y"), list("a", "c", "x", "b"))
 	if len(got) != 1 || got[0].Attribute != "order" || *got[0].A != "b, c" || *got[0].B != "c, b" {
 		t.Errorf("got %+v", got)
+	}
+}
+
+// TestStageWork compares rounds in which a stage made more than the steps consumed, as where the queue behind it fills: what
+// counts is what a report counts.
+func TestStageWork(t *testing.T) {
+	run := stored("a", pipelineB, map[engine.Probe][]float64{{}: {8, 8.2, 7.9, 8.1, 8.3, 7.8}})
+	for _, iv := range run.Probes[0].Rounds {
+		iv.Stages[1].Items *= 2
+	}
+	c := Compare(run, run, 0.95)
+	for i, row := range c.Stages {
+		var want []float64
+		for _, iv := range run.Probes[0].Rounds {
+			want = append(want, bisect.StepMS(iv, i))
+		}
+		if diff := cmp.Diff(stats.Summarize(want, 0.95), *row.A); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", row.Address, diff)
+		}
+	}
+	if full, half := c.Stages[0].A.Median, c.Stages[1].A.Median*4; full != half { // half the work, of twice the workers
+		t.Errorf("%g ms and %g ms a step, want the same", full, half)
 	}
 }

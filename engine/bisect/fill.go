@@ -96,7 +96,7 @@ func (s *session) stage(i int) StageResult {
 		r.WaitOut = share(func(a engine.Account) float64 { return a.WaitOut.Seconds() })
 		ms := make([]float64, len(accounts))
 		for j, iv := range base.intervals {
-			ms[j] = 1e3 * s.work(iv, i) / float64(iv.Steps)
+			ms[j] = StepMS(iv, i)
 		}
 		r.StepMS = s.estimate(ms)
 	}

@@ -2,6 +2,7 @@ package bisect
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/pipectl/pipectl/engine"
 	"github.com/pipectl/pipectl/internal/stats"
@@ -13,12 +14,16 @@ const (
 	margin    = 0.05 // the difference between two shares of time that the accounting is trusted to show
 )
 
+// StepMS returns the milliseconds of work that a step costs each worker of an interval's i-th stage, which must be in
+// its accounts.
+func StepMS(iv engine.Interval, i int) float64 { return 1e3 * work(iv, i) / float64(iv.Steps) }
+
 // work returns the seconds that each worker of a stage needs for what an interval's steps consumed. That is less than it
 // was busy where the queue behind the stage was filling: then it made more than was consumed.
-func (s *session) work(iv engine.Interval, stage int) float64 {
+func work(iv engine.Interval, stage int) float64 {
 	a := iv.Stages[stage]
 	consumed := iv.Samples
-	if st := s.plan.Experiment.Stages[stage]; st.Block == engine.TransferBlock || st.Block == stages.Train || st.Device {
+	if countsBatches(iv.Stages[:stage+1]) {
 		consumed = int64(iv.Steps)
 	}
 	w := a.Busy.Seconds() / float64(max(a.Workers, 1))
@@ -26,6 +31,13 @@ func (s *session) work(iv engine.Interval, stage int) float64 {
 		w *= float64(consumed) / float64(a.Items)
 	}
 	return w
+}
+
+// countsBatches reports whether the items of the last of some accounts are batches: those of the training step, the
+// transfer and all behind it.
+func countsBatches(accounts []engine.Account) bool {
+	block, _, _ := strings.Cut(accounts[len(accounts)-1].Address, ".")
+	return block == stages.Train || slices.ContainsFunc(accounts, func(a engine.Account) bool { return a.Address == engine.TransferBlock })
 }
 
 // load returns for each stage the share of some intervals for which its workers had to be busy, from 0 to 1. It is all 0
@@ -39,7 +51,7 @@ func (s *session) load(intervals []engine.Interval) []float64 {
 		}
 		elapsed += iv.Elapsed.Seconds()
 		for i := range iv.Stages {
-			load[i] += s.work(iv, i)
+			load[i] += work(iv, i)
 		}
 	}
 	for i := range load {
