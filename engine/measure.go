@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pipectl/pipectl/gpu"
+	"github.com/pipectl/pipectl/stages"
 )
 
 // Measure runs a probe from a standing start, drops the warm-up steps and measures the others. The caches are filled
@@ -303,5 +304,5 @@ type LimitError struct {
 }
 
 func (e *LimitError) Error() string {
-	return fmt.Sprintf("the cache after %s may take %d bytes, and one batch needs more", e.Address, e.Limit)
+	return fmt.Sprintf("the cache after %s may take %s, and one batch needs more", e.Address, stages.Bytes(e.Limit))
 }

@@ -2,6 +2,7 @@ package bisect
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 
@@ -61,7 +62,7 @@ func (s *session) fill() {
 	}
 	for _, x := range s.series {
 		if n := len(x.intervals); n > 0 && !stats.Summarize(x.times(), s.cfg.Confidence).Bounded() {
-			s.note(FewRounds, "Too few rounds for an interval at confidence %g: %d of %s, for one.", s.cfg.Confidence, n, x.probe)
+			s.note(FewRounds, "Too few rounds for an interval at confidence %g: %d of %s, for one.", s.cfg.Confidence, n, s.words(x.probe))
 			break
 		}
 	}
@@ -178,6 +179,21 @@ func (s *session) boundary(k int) (after, checkpoint string) {
 		checkpoint = st.Checkpoint.Name
 	}
 	return st.Address, checkpoint
+}
+
+// words names a probe in a sentence.
+func (s *session) words(p engine.Probe) string {
+	switch {
+	case p.Baseline():
+		return "the pipeline as it is"
+	case p == s.ceiling().probe:
+		return "the step alone"
+	case p.Suffix():
+		return "the cache after " + s.address(p.To-1)
+	case p.To-p.From == 1:
+		return s.address(p.From) + " made free"
+	}
+	return fmt.Sprintf("%s to %s made free", s.address(p.From), s.address(p.To-1))
 }
 
 // address returns a stage's address.

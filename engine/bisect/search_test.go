@@ -235,6 +235,45 @@ func TestAdvice(t *testing.T) {
 	}
 }
 
+// TestNoteWords checks how notes name probes and sizes: as their readers do.
+func TestNoteWords(t *testing.T) {
+	m := &sim{cost: []float64{5, 20, 40, 5}, step: 5, cores: 8}
+	s := &session{plan: m.plan()}
+	s.bounds = bounds(s.plan)
+	s.at(engine.Probe{})
+	s.at(engine.Probe{To: s.train()})
+	for _, tt := range []struct {
+		probe engine.Probe
+		want  string
+	}{
+		{engine.Probe{}, "the pipeline as it is"},
+		{engine.Probe{To: 2}, "the cache after prepare.s1"},
+		{engine.Probe{To: 4}, "the step alone"},
+		{engine.Probe{From: 2, To: 3}, "prepare.s2 made free"},
+		{engine.Probe{From: 1, To: 4}, "prepare.s1 to prepare.s3 made free"},
+	} {
+		if got := s.words(tt.probe); got != tt.want {
+			t.Errorf("%v is %q, want %q", tt.probe, got, tt.want)
+		}
+	}
+
+	m.measure = limited(2)
+	r := m.search(t, func(p *engine.Plan) { p.Experiment.Bisect.Rounds = 4 })
+	var got []string
+	for _, n := range r.Notes {
+		if n.Code == FewRounds || n.Code == CacheLimit {
+			got = append(got, n.Text)
+		}
+	}
+	want := []string{
+		"The boundary after prepare.s1 is left out: the cache after prepare.s1 may take 1B, and one batch needs more.",
+		"Too few rounds for an interval at confidence 0.95: 4 of prepare.s2 made free, for one.",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("notes (-want +got):\n%s", diff)
+	}
+}
+
 // TestRandomChains searches 1,000 random chains with one planted bottleneck, without noise: the right name every time, by both
 // strategies, in about log2(n) + 3 probes where stages run side by side. Where they share workers or cores, each may cost
 // almost as much as the planted one, and proving that it doesn't takes a probe.
