@@ -16,6 +16,10 @@ const (
 	NothingToGain   = "nothing_to_gain"  // the step is the slowest
 )
 
+// mostlyIdle is the share of busy cores below which a stage with a worker for each of them must be waiting rather than
+// computing, so that still more workers help.
+const mostlyIdle = 0.5
+
 func (s *session) advise(code string, stage int, format string, args ...any) {
 	s.report.Advice = append(s.report.Advice, Advice{Code: code, Address: s.address(stage), Text: fmt.Sprintf(format, args...)})
 }
@@ -27,17 +31,15 @@ func (s *session) adviseOn(named int) {
 	used, known := s.cpu(load)
 	switch busy := s.utilisation(load, named); {
 	case named == s.train():
-		s.advise(NothingToGain, named, "The step itself is the slowest: it waits for data for %.1f %% of the time. Nothing before it is worth a change: make the step faster, or stop here.",
-			100*s.starvation().Median)
+		s.advise(NothingToGain, named, "No change before the step is worth the effort: make the step faster, or stop here.")
 	case st.Block == engine.TransferBlock:
 		if spec, ok := st.Spec.(*engine.TransferSpec); ok && !spec.Pinned {
 			s.advise(Pinned, named, "Set pinned = true: a copy from pinned memory needs no detour through a staging buffer.")
 		}
-	case known && used < fullyBusy:
-		if busy >= fullyBusy {
-			s.advise(MoreWorkers, named, "%s busy for %.0f %% of the time, and at most %.0f %% of the %d cores are: set workers above %d.",
-				s.crew(named), 100*busy, 100*used, s.options.Cores, s.segmentOf(named).Workers)
-		}
+	case known && used < fullyBusy && busy < fullyBusy: // it is no matter of workers
+	case known && used < fullyBusy && (s.segmentOf(named).Workers < s.options.Cores || used < mostlyIdle):
+		s.advise(MoreWorkers, named, "%s busy %.0f %% of the time, while %s at most %.0f %% busy: %s.",
+			s.crew(named), 100*busy, s.cores(), 100*used, s.reinforce(named))
 	default:
 		s.adviseCheaper(named, used, known)
 	}
@@ -46,22 +48,49 @@ func (s *session) adviseOn(named int) {
 // crew calls a stage's workers by name, as the start of a sentence about them.
 func (s *session) crew(stage int) string {
 	g := s.segmentOf(stage)
+	whose, workers, are := "Its", fmt.Sprintf("%d workers", g.Workers), "are"
+	if g.Workers == 1 {
+		workers, are = "one worker", "is"
+	}
 	switch {
 	case g.Pool != "":
-		return "The workers of pool " + g.Pool + " are"
+		whose, workers = "The", workers+" of pool "+g.Pool
 	case g.First < g.Last:
-		return fmt.Sprintf("The workers of %s to %s are", s.address(g.First), s.address(g.Last))
-	case g.Workers == 1:
-		return "Its worker is"
+		whose, workers = "The", fmt.Sprintf("%s of %s to %s", workers, s.address(g.First), s.address(g.Last))
 	}
-	return "Its workers are"
+	return whose + " " + workers + " " + are
+}
+
+// reinforce says how to add a worker to those of a stage.
+func (s *session) reinforce(stage int) string {
+	g := s.segmentOf(stage)
+	whom := "it"
+	switch {
+	case g.Pool != "":
+		whom = "the pool"
+	case g.First < g.Last:
+		whom = "them"
+	}
+	more := "one more"
+	if g.Workers == 1 {
+		more = "a second worker"
+	}
+	return fmt.Sprintf("give %s %s (workers = %d)", whom, more, g.Workers+1)
+}
+
+// cores starts a statement about the CPU.
+func (s *session) cores() string {
+	if s.options.Cores == 1 {
+		return "the one core is"
+	}
+	return fmt.Sprintf("the %d cores are", s.options.Cores)
 }
 
 // adviseCheaper adds the ways to make a stage cost less CPU.
 func (s *session) adviseCheaper(named int, used float64, known bool) {
 	why := "More workers help only if cores are free."
 	if known {
-		why = fmt.Sprintf("%.0f %% of the %d cores are busy, so more workers would only share them.", 100*used, s.options.Cores)
+		why = fmt.Sprintf("As %s %.0f %% busy, more workers would hardly help.", s.cores(), 100*used)
 	}
 	s.advise(CheaperOperator, named, "%s Make the stage cheaper: smaller inputs, a fused or faster operator.", why)
 	for _, st := range s.plan.Experiment.Stages[:named+1] {

@@ -185,7 +185,7 @@ func TestReport(t *testing.T) {
 			{Address: "train.step", Workers: 1, StepMS: exactly(5), Busy: share(0.125), WaitIn: share(0.875), WaitOut: share(0), CostMS: exactly(5)},
 		},
 		Advice: []Advice{{Code: MoreWorkers, Address: "load.s0",
-			Text: "Its worker is busy for 100 % of the time, and at most 25 % of the 8 cores are: set workers above 1."}},
+			Text: "Its one worker is busy 100 % of the time, while the 8 cores are at most 25 % busy: give it a second worker (workers = 2)."}},
 	}
 	if d := cmp.Diff(want, got, cmpopts.IgnoreFields(ProbeResult{}, "Rounds"), cmpopts.EquateApprox(1e-6, 0)); d != "" {
 		t.Errorf("report (-want +got):\n%s", d)
@@ -208,14 +208,23 @@ func TestAdvice(t *testing.T) {
 		want []string
 	}{
 		{"workers", sim{cost: []float64{1, 10, 1}, workers: []int{1, 2, 1}, cores: 4}, nil,
-			[]string{"Its workers are busy for 100 % of the time, and at most 63 % of the 4 cores are: set workers above 2."}},
+			[]string{"Its 2 workers are busy 100 % of the time, while the 4 cores are at most 63 % busy: give it one more (workers = 3)."}},
 		{"fused", sim{cost: []float64{1, 10, 1}, workers: twice, fused: pool, cores: 4, used: 1.5}, nil,
-			[]string{"The workers of load.s0 to prepare.s2 are busy for 100 % of the time, and at most 38 % of the 4 cores are: set workers above 2."}},
+			[]string{"The 2 workers of load.s0 to prepare.s2 are busy 100 % of the time, while the 4 cores are at most 38 % busy: give them one more (workers = 3)."}},
 		{"a pool", sim{cost: []float64{1, 10, 1}, workers: twice, fused: pool, cores: 4, used: 2}, func(p *engine.Plan) { p.Segments[0].Pool = "loader" },
-			[]string{"The workers of pool loader are busy for 100 % of the time, and at most 50 % of the 4 cores are: set workers above 2."}},
+			[]string{"The 2 workers of pool loader are busy 100 % of the time, while the 4 cores are at most 50 % busy: give the pool one more (workers = 3)."}},
+		{"one worker", sim{cost: []float64{1, 10, 1}, cores: 2, used: 0.02}, nil,
+			[]string{"Its one worker is busy 100 % of the time, while the 2 cores are at most 1 % busy: give it a second worker (workers = 2)."}},
+		{"one core, waiting", sim{cost: []float64{1, 10, 1}, cores: 1, used: 0.01}, nil,
+			[]string{"Its one worker is busy 100 % of the time, while the one core is at most 1 % busy: give it a second worker (workers = 2)."}},
+		{"a worker for each core, computing", sim{cost: []float64{1, 10, 1}, workers: twice, cores: 2, used: 1.7}, nil, []string{
+			"As the 2 cores are 85 % busy, more workers would hardly help. Make the stage cheaper: smaller inputs, a fused or faster operator.",
+			"Its output is the same in every epoch: storing it saves the work after the first."}},
+		{"the step", sim{cost: []float64{0.1}, cores: 2}, nil,
+			[]string{"No change before the step is worth the effort: make the step faster, or stop here."}},
 		{"saturated", sim{cost: []float64{1, 10, 1}, workers: twice, fused: pool, cores: 2, used: 1.95},
 			func(p *engine.Plan) { p.Types[2] = stages.ImageType(224, 224) }, []string{
-				"98 % of the 2 cores are busy, so more workers would only share them. Make the stage cheaper: smaller inputs, a fused or faster operator.",
+				"As the 2 cores are 98 % busy, more workers would hardly help. Make the stage cheaper: smaller inputs, a fused or faster operator.",
 				"Its output is the same in every epoch: storing it, 147KiB a sample, saves the work after the first."}},
 		{"unknown", sim{cost: []float64{1, 10, 1}}, nil, []string{
 			"More workers help only if cores are free. Make the stage cheaper: smaller inputs, a fused or faster operator.",
