@@ -2,6 +2,7 @@ package stages
 
 import (
 	"context"
+	"errors"
 	"os"
 	"time"
 
@@ -45,11 +46,21 @@ func (t *exactTimer) wait(ctx context.Context, d time.Duration) error {
 	if err != nil || fd != nil {
 		return firstError(err, fd)
 	}
-	var expired [8]byte
-	if _, err := t.file.Read(expired[:]); err != nil {
-		return firstError(ctx.Err(), err)
+	for {
+		var expired [8]byte
+		_, err := t.file.Read(expired[:])
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			return firstError(ctx.Err(), err)
+		}
+		// The deadline may be the late word of a context before. If it is this one's, its error was set first.
+		t.file.SetReadDeadline(time.Time{})
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 	}
-	return nil
 }
 
 func firstError(errs ...error) error {

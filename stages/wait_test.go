@@ -34,6 +34,23 @@ func TestExactWaits(t *testing.T) {
 	}
 }
 
+// TestExactWaitsOfManyRuns goes from context to context, as a stage does from interval to interval: the end of one must not
+// end the waits of the next.
+func TestExactWaitsOfManyRuns(t *testing.T) {
+	var w Waiter
+	defer w.Close()
+	for i := range 500 {
+		ctx, cancel := context.WithCancel(WithExactWaits(context.Background()))
+		if err := w.Wait(ctx, 50*time.Microsecond); err != nil {
+			t.Fatalf("run %d: %v", i, err)
+		}
+		go cancel()
+		if err := w.Wait(ctx, time.Hour); !errors.Is(err, context.Canceled) {
+			t.Fatalf("run %d: error %v, want %v", i, err, context.Canceled)
+		}
+	}
+}
+
 // BenchmarkWait reports by how much waits of 2.2 ms are too long, with Go's timers and with the kernel's.
 func BenchmarkWait(b *testing.B) {
 	for name, ctx := range map[string]context.Context{"go": context.Background(), "kernel": WithExactWaits(context.Background())} {
