@@ -22,7 +22,7 @@ func newCompareCommand(s *state) *cobra.Command {
 the files. A is the reference, latest~1 by default; B is latest by default.
 
 A and B are ids, starts of ids, tags, "latest", or "latest~N" for the Nth before it.`,
-		Args:              cobra.MaximumNArgs(2),
+		Args:              atMost(2),
 		ValidArgsFunction: s.completeRuns(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			allowed := math.Inf(1)

@@ -19,7 +19,7 @@ experiment at PATH (default: the current folder).
 
 Each line is "ok", a "note" on what may hold measurements back or make them vary, or a "problem". What to do about it
 follows. The exit code is 0 whatever the machine lacks, and 1 where a check itself failed.`,
-		Args: cobra.MaximumNArgs(1),
+		Args: atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			m := doctor.Here(s.databasePath(pathArgument(args)))
 			s.examineGPU(m)

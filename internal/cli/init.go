@@ -26,7 +26,7 @@ func newInitCommand(s *state) *cobra.Command {
 		Short: "Write a commented experiment file to start from",
 		Long: `Write a commented experiment file to start from, which runs at once on made-up pictures. PATH is a file that ends in .hcl, or a folder,
 in which ` + starterName + ` is written (default: the current folder). A file that exists is never overwritten.`,
-		Args: cobra.MaximumNArgs(1),
+		Args: atMost(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			name := pathArgument(args)
 			if !strings.HasSuffix(name, ".hcl") {

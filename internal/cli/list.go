@@ -38,7 +38,7 @@ func newListCommand(s *state) *cobra.Command {
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "List the stored runs, the newest first",
-		Args:    cobra.NoArgs,
+		Args:    atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if limit < 0 {
 				return usagef("-n %d: want a number of runs, or 0 for all", limit)

@@ -16,7 +16,7 @@ func newPlanCommand(s *state) *cobra.Command {
 		Long: `Show how the experiment at PATH (default: the current folder) would run: which stages share workers, what each boundary between
 stages holds, where the pipeline can be probed, the steps of an epoch and the memory it needs. The data set is opened, and
 nothing runs.`,
-		Args: cobra.MaximumNArgs(1),
+		Args: atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			sel.path = pathArgument(args)
 			cfg, chosen, err := s.load(cmd.Context(), sel)

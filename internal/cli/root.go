@@ -26,7 +26,7 @@ func Run(ctx context.Context, args []string, world State) int {
 	cmd, err := root.ExecuteContextC(ctx)
 	switch {
 	case err != nil && !*started:
-		err = usagef("%s", strings.TrimSpace(err.Error())) // cobra ends some with empty lines
+		err = wrongUsage(cmd, err)
 	case err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		err = errInterrupted
 	case err == nil && s.stdout.err != nil:
@@ -50,6 +50,9 @@ func newRootCommand(s *state) (root *cobra.Command, started *bool) {
 		Short:         "Find the stage of a training input pipeline that starves the GPU",
 		SilenceErrors: true,
 		SilenceUsage:  true,
+
+		DisableSuggestions:         true, // ours are worded otherwise
+		SuggestionsMinimumDistance: 2,
 		PersistentPreRunE: func(cmd *cobra.Command, args []string) error {
 			if err := cmd.ValidateFlagGroups(); err != nil {
 				return err
@@ -75,6 +78,7 @@ func newRootCommand(s *state) (root *cobra.Command, started *bool) {
 		newDoctorCommand(s),
 		newVersionCommand(s),
 	)
+	strictHelp(root)
 	return root, started
 }
 

@@ -44,10 +44,12 @@ the expect block isn't met, and 130 when interrupted.`,
   pipectl run --var batch_size=32 --json | tail -1
   pipectl run --probe baseline
   pipectl run --epochs 3`,
-		Args: cobra.MaximumNArgs(1),
+		Args: atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.path = pathArgument(args)
 			switch {
+			case cmd.Flags().Changed("epochs") && cmd.Flags().Changed("probe"):
+				return usagef("--probe and --epochs exclude each other: measure a probe, or train")
 			case cmd.Flags().Changed("epochs") && o.epochs < 1:
 				return usagef("--epochs %d: want at least 1", o.epochs)
 			case cmd.Flags().Changed("probe") && o.probe == "":
@@ -62,7 +64,6 @@ the expect block isn't met, and 130 when interrupted.`,
 	cmd.Flags().StringVar(&o.probe, "probe", "", "measure one probe alone: baseline, ceiling, or the cache after a stage, by its address or its checkpoint's name")
 	cmd.Flags().IntVar(&o.epochs, "epochs", 0, "simply train for so many epochs")
 	cmd.Flags().BoolVarP(&o.quiet, "quiet", "q", false, "no progress")
-	cmd.MarkFlagsMutuallyExclusive("probe", "epochs")
 	return cmd
 }
 

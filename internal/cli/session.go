@@ -269,7 +269,12 @@ func (r *session) finish(ctx context.Context, report *bisect.Report, failure err
 	}
 	switch {
 	case storing != nil:
-		return errors.Join(r.failed(failure), storing)
+		failed := r.failed(failure)
+		if told := (*diagnosticsError)(nil); errors.As(failed, &told) {
+			told.diags = append(told.diags, &hcl.Diagnostic{Severity: hcl.DiagError, Summary: "Storing failed", Detail: storing.Error()})
+			return told
+		}
+		return errors.Join(failed, storing)
 	case status == results.Interrupted:
 		return errInterrupted
 	case failure != nil:

@@ -21,7 +21,7 @@ func newShowCommand(s *state) *cobra.Command {
 		Long: `Show a stored run, the latest by default: its report, what it ran on and what it skipped.
 
 RUN is an id, the start of one, a tag, "latest", or "latest~N" for the Nth before it.`,
-		Args:              cobra.MaximumNArgs(1),
+		Args:              atMost(1),
 		ValidArgsFunction: s.completeRuns(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			runs, err := s.loadRuns(cmd.Context(), experiment, append(args, "latest")[0])

@@ -43,7 +43,7 @@ func newStagesCommand(s *state) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stages [TYPE]",
 		Short: "List the types of stages, or show one with its attributes",
-		Args:  cobra.MaximumNArgs(1),
+		Args:  atMost(1),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return s.stageTypes(), cobra.ShellCompDirectiveNoFileComp
 		},

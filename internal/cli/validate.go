@@ -28,7 +28,7 @@ func newValidateCommand(s *state) *cobra.Command {
 		Long: `Check the experiment file at PATH, or all experiment files of the folder PATH (default: the current folder): their syntax,
 types and attributes, their values, and that each stage can take what the one above it gives. No data set is read and
 no device opened. The exit code is 3 where there is an error.`,
-		Args: cobra.MaximumNArgs(1),
+		Args: atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			sel.path = pathArgument(args)
 			cfg, diags := s.read(cmd.Context(), sel)

@@ -31,7 +31,7 @@ func newVersionCommand(s *state) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Show the version and what this program was built with",
-		Args:  cobra.NoArgs,
+		Args:  atMost(0),
 		RunE: func(*cobra.Command, []string) error {
 			v := buildVersion()
 			if s.json {
