@@ -178,10 +178,10 @@ func (s *session) once(ctx context.Context, p engine.Probe, steps int) (engine.I
 	}
 	iv, err := s.bench.Measure(ctx, p, s.cfg.Warmup, steps)
 	if err != nil {
-		return iv, fmt.Errorf("probe %q: %w", p, err)
+		return iv, fmt.Errorf("measuring %s: %w", s.words(p), err)
 	}
 	if iv.Steps <= 0 || iv.Elapsed <= 0 {
-		return iv, fmt.Errorf("probe %q: %d steps took %v, which gives no rate", p, iv.Steps, iv.Elapsed)
+		return iv, fmt.Errorf("measuring %s: %d steps took %v, which gives no rate", s.words(p), iv.Steps, iv.Elapsed)
 	}
 	return iv, nil
 }

@@ -566,7 +566,7 @@ func TestBadSettings(t *testing.T) {
 func TestNoRate(t *testing.T) {
 	m := &sim{cost: []float64{0}}
 	_, err := Search(t.Context(), m.plan(), m, Options{})
-	if want := `probe "baseline": 10 steps took 0s, which gives no rate`; err == nil || err.Error() != want {
+	if want := `measuring the pipeline as it is: 10 steps took 0s, which gives no rate`; err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
 	}
 }
