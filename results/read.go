@@ -14,12 +14,16 @@ import (
 
 	"github.com/pipectl/pipectl/engine"
 	"github.com/pipectl/pipectl/engine/bisect"
+	"github.com/pipectl/pipectl/internal/stats"
 )
 
 // Filter chooses runs.
 type Filter struct {
 	Experiment string // "": all
 }
+
+// unreportedConfidence is that of intervals where no report says which was asked for.
+const unreportedConfidence = 0.95
 
 // List returns the newest runs first, limit of them or fewer; all where limit is 0.
 func (s *Store) List(ctx context.Context, f Filter, limit int) ([]Summary, error) {
@@ -35,6 +39,11 @@ func (s *Store) List(ctx context.Context, f Filter, limit int) ([]Summary, error
 	query := func() error {
 		return s.explain("listing runs", s.view(ctx, func(conn *sql.Conn) (err error) {
 			runs, err = summaries(ctx, conn, where+" ORDER BY number DESC LIMIT ?", args...)
+			for i := range runs {
+				if err == nil && runs[i].Baseline == nil {
+					runs[i].Baseline, err = measuredBaseline(ctx, conn, runs[i].ID)
+				}
+			}
 			return err
 		}))
 	}
@@ -119,6 +128,24 @@ func summaries(ctx context.Context, conn *sql.Conn, clauses string, args ...any)
 		started, finished, error, verdict, bottleneck, baseline_median, baseline_low, baseline_high, hostname, host_key, version
 		FROM runs `+clauses, args...)
 	return runs, err
+}
+
+// measuredBaseline sums up the rounds of the baseline that are stored of a run, which has no report. It returns nil where
+// there are none.
+func measuredBaseline(ctx context.Context, conn *sql.Conn, id string) (*bisect.Estimate, error) {
+	var rates []float64
+	err := each(ctx, conn, func(rows *sql.Rows) error {
+		var iv engine.Interval
+		err := rows.Scan(&iv.Steps, &iv.Elapsed)
+		rates = append(rates, iv.Rate())
+		return err
+	}, `SELECT steps, elapsed FROM rounds JOIN probes USING (probe)
+		WHERE run = (SELECT number FROM runs WHERE id = ?) AND cache_from = 0 AND cache_to = 0`, id)
+	s := stats.Summarize(rates, unreportedConfidence)
+	if s.N == 0 {
+		return nil, err
+	}
+	return &bisect.Estimate{Median: s.Median, Low: s.Low, High: s.High}, err
 }
 
 func (run *Stored) load(ctx context.Context, conn *sql.Conn, id string) error {

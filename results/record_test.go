@@ -282,3 +282,27 @@ func TestFingerprint(t *testing.T) {
 		}
 	}
 }
+
+// TestListSumsUpRounds has runs without a report, whose rate the list takes from the rounds of their baselines.
+func TestListSumsUpRounds(t *testing.T) {
+	s := create(t, filepath.Join(t.TempDir(), "r.db"))
+	begin(t, s, "nothing measured")
+	run := begin(t, s, "measured")
+	for _, rate := range []float64{4, 5, 10} {
+		if err := run.AddInterval(engine.Probe{}, interval(rate)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := run.AddInterval(engine.Probe{To: 3}, interval(100)); err != nil {
+		t.Fatal(err)
+	}
+	runs, err := s.List(t.Context(), Filter{}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := []*bisect.Estimate{runs[0].Baseline, runs[1].Baseline}
+	want := []*bisect.Estimate{{Median: 5, Low: math.Inf(-1), High: math.Inf(1)}, nil}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
