@@ -25,11 +25,7 @@ func (p *Pipeline) fill(ctx context.Context) error {
 			r.taps[k].cache = p.caches[k]
 		}
 	}
-	p.live.Store(r)
-	defer p.live.Store(nil)
-	p.staff(r)
-	stop := context.AfterFunc(ctx, r.stop)
-	defer stop()
+	defer p.begin(ctx, r)()
 	hosts, copies := plan.kept()
 	for {
 		d, ok := r.hostBatch(r.train)
