@@ -36,7 +36,7 @@ demo: build ## bisect a real image pipeline on the bundled photos: set-up and al
 
 test: deps test-cuda ## run all tests, with the race detector where it can
 	$(TEST) $(RACE) -timeout 12m $(PACKAGES)
-	$(if $(RACE),$(TEST) -run 'TestLearnsFashion|TestNoAllocation' ./gpu/cpu ./stages ./engine) # what the race detector is too slow for
+	$(if $(RACE),$(TEST) -run 'TestLearnsFashion|TestNoAllocation' ./gpu/cpu ./engine) # what the race detector is too slow for
 
 emulator: $(EMULATOR) ## build an emulated CUDA driver for tests, with g++ alone
 
