@@ -9,6 +9,7 @@ import (
 
 	"github.com/pipectl/pipectl/hcl/config"
 	"github.com/pipectl/pipectl/hcl/diag"
+	"github.com/pipectl/pipectl/results"
 )
 
 // FuzzLoad checks that no file makes Load panic, that every diagnostic can be shown, and that an experiment without
@@ -41,7 +42,7 @@ func FuzzLoad(f *testing.F) {
 		diag.JSON(diags, c.Files)
 		if !diags.HasErrors() {
 			for _, e := range c.Experiments {
-				config.Fingerprint(e)
+				results.Fingerprint(e.Settings)
 			}
 		}
 		config.Format(src, file)

@@ -13,6 +13,7 @@ import (
 	"github.com/pipectl/pipectl/engine"
 	"github.com/pipectl/pipectl/hcl/config"
 	"github.com/pipectl/pipectl/hcl/diag"
+	"github.com/pipectl/pipectl/results"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -96,7 +97,7 @@ func TestRenderLoads(t *testing.T) {
 			if diff := cmp.Diff(e.Settings, again.Settings); diff != "" {
 				t.Errorf("%s: settings (-first +again):\n%s", e.Name, diff)
 			}
-			if config.Fingerprint(e) != config.Fingerprint(again) {
+			if results.Fingerprint(e.Settings) != results.Fingerprint(again.Settings) {
 				t.Errorf("%s: another fingerprint", e.Name)
 			}
 		}
@@ -239,7 +240,7 @@ func TestPaths(t *testing.T) {
 	if got := setting(t, a, "prepare.w", "time"); got != `"1s"` {
 		t.Errorf("a reference to the path doesn't give it as it is written: %s", got)
 	}
-	if config.Fingerprint(a) != config.Fingerprint(b) {
+	if results.Fingerprint(a.Settings) != results.Fingerprint(b.Settings) {
 		t.Error("the fingerprint depends on the folder")
 	}
 }
@@ -288,7 +289,7 @@ func TestReferences(t *testing.T) {
 // TestFingerprint checks what changes the fingerprint and what doesn't.
 func TestFingerprint(t *testing.T) {
 	fingerprint := func(text string) string {
-		return config.Fingerprint(load(t, config.Options{Path: write(t, map[string]string{"x.hcl": text})}).Experiments[0])
+		return results.Fingerprint(load(t, config.Options{Path: write(t, map[string]string{"x.hcl": text})}).Experiments[0].Settings)
 	}
 	base := fingerprint(minimal("", `prepare "decode" "p" {}`))
 	for text, same := range map[string]bool{

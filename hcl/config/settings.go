@@ -1,8 +1,6 @@
 package config
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -74,11 +72,4 @@ func poolOf(e *engine.Experiment, address string) string {
 		}
 	}
 	return ""
-}
-
-// Fingerprint returns the SHA-256 of what Render writes, in hexadecimal: experiments with the same one are set up
-// alike. The machine enters it only by what the file takes from it, such as a number of workers from cpus().
-func Fingerprint(e *engine.Experiment) string {
-	sum := sha256.Sum256([]byte(Render(e)))
-	return hex.EncodeToString(sum[:])
 }
