@@ -63,8 +63,8 @@ func (p *Pipeline) drive(ctx context.Context, r *run, warmup, steps int, observe
 
 // begin starts a run's workers, and ends it when ctx does. The function it returns undoes what lasts.
 func (p *Pipeline) begin(ctx context.Context, r *run) (done func()) {
-	p.live.Store(r)
 	p.staff(r)
+	p.live.Store(r) // only now: whoever looks reads the pools that staff has made
 	stop := context.AfterFunc(ctx, r.stop)
 	return func() {
 		stop()
