@@ -155,17 +155,22 @@ func (s *session) interval(ctx context.Context, x *series) error {
 }
 
 // calibrate chooses the steps of a series' intervals. What it measures isn't kept: it also warms what the probe needs.
-func (s *session) calibrate(ctx context.Context, x *series) error {
-	n := max(leastSteps, s.baseline().steps) // a probe is hardly slower than the baseline
-	for {
-		iv, err := s.once(ctx, x.probe, n)
+func (s *session) calibrate(ctx context.Context, x *series) (err error) {
+	// A probe is hardly slower than the baseline.
+	x.steps, err = Calibrate(s.baseline().steps, func(steps int) (engine.Interval, error) { return s.once(ctx, x.probe, steps) })
+	return err
+}
+
+// Calibrate returns how many steps fill about half a second, from intervals of at least first steps that measure takes.
+func Calibrate(first int, measure func(steps int) (engine.Interval, error)) (int, error) {
+	for n := max(leastSteps, first); ; {
+		iv, err := measure(n)
 		if err != nil {
-			return err
+			return 0, err
 		}
-		want := float64(n) * target.Seconds() / iv.Elapsed.Seconds()
+		want := float64(n) * target.Seconds() / max(iv.Elapsed, 1).Seconds()
 		if iv.Elapsed >= target/2 || n == mostSteps {
-			x.steps = min(max(int(want), leastSteps), mostSteps)
-			return nil
+			return min(max(int(want), leastSteps), mostSteps), nil
 		}
 		n = min(max(int(want), n+1), growth*n, mostSteps)
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"strings"
-	"time"
 
 	"github.com/pipectl/pipectl/engine"
 	"github.com/pipectl/pipectl/engine/bisect"
@@ -68,7 +67,7 @@ func (r *session) measureProbe(ctx context.Context, p engine.Probe) error {
 	r.observe(started)
 	steps, err := b.Steps, error(nil)
 	if steps == 0 {
-		steps, err = r.calibrate(ctx, p, b.Warmup)
+		steps, err = bisect.Calibrate(0, func(n int) (engine.Interval, error) { return r.pipeline.Measure(ctx, p, b.Warmup, n) })
 	}
 	for n := 1; err == nil && n <= b.Rounds; n++ {
 		var iv engine.Interval
@@ -77,20 +76,4 @@ func (r *session) measureProbe(ctx context.Context, p engine.Probe) error {
 		}
 	}
 	return err
-}
-
-// calibrate returns how many steps of a probe fill about half a second.
-func (r *session) calibrate(ctx context.Context, p engine.Probe, warmup int) (int, error) {
-	const target, least, most = 500 * time.Millisecond, 3, 2000
-	for n := least; ; {
-		iv, err := r.pipeline.Measure(ctx, p, warmup, n)
-		if err != nil {
-			return 0, err
-		}
-		want := int(float64(n) * target.Seconds() / max(iv.Elapsed, 1).Seconds())
-		if iv.Elapsed >= target/2 || n == most {
-			return min(max(want, least), most), nil
-		}
-		n = min(max(want, n+1), 10*n, most) // the first steps may come from full queues
-	}
 }
