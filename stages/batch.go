@@ -15,6 +15,9 @@ type Batch struct {
 	F32    []float32 // Len × sample, for Tensor samples of a fixed size
 	I32    []int32   // Len × sample, for Tokens of a fixed size
 	Ragged []Element // Len elements, for all others
+
+	Object Element // what a Collator made of the samples; of no type where none did
+	Handle any     // how the pool that made the batch knows it, where the samples stay there; nil elsewhere
 }
 
 // Size returns the bytes of data in the batch, labels left out.

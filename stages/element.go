@@ -18,6 +18,7 @@ const (
 	Tensor       // float32, C×H×W planar, in Element.F32
 	Tokens       // int32, one dimension, in Element.I32
 	Opaque       // bytes without a structure that pipectl knows, in Element.U8
+	Object       // an object of another language, serialised in Element.U8: only stages of that language can look into it
 )
 
 // Shape holds an element's dimensions in the order of its Kind: H, W, C for an Image; C, H, W for a Tensor; a length in
@@ -56,7 +57,7 @@ func (t Type) Size() int {
 }
 
 // Fixed reports whether every element of this type has the same size, so that a batch of them is one dense array.
-func (t Type) Fixed() bool { return t.Len() > 0 && t.Kind != Encoded }
+func (t Type) Fixed() bool { return t.Len() > 0 && t.Kind != Encoded && t.Kind != Object }
 
 // String describes the type in the words that diagnostics and plans use: "float32 3×224×224", "uint8 image ?×?×3".
 func (t Type) String() string {
@@ -78,6 +79,8 @@ func (t Type) String() string {
 		return "int32 tokens [" + dim(t.Shape[0]) + "]"
 	case Opaque:
 		return "opaque bytes [" + dim(t.Shape[0]) + "]"
+	case Object:
+		return "Python object"
 	}
 	return "unknown"
 }

@@ -13,6 +13,7 @@ const (
 	Prepare = "prepare"
 	Augment = "augment"
 	Train   = "train"
+	Collate = "batch" // its operators' attributes stand beside the batch block's own, which has no type label
 )
 
 // Operator is one type of load, prepare, augment or train block. Its spec drives decoding, validation, `pipectl stages`
@@ -27,10 +28,10 @@ const (
 //	enum:"auto,cuda,cpu" the values a string may have
 //
 // Their types: string, bool, int, uint64, float64, Count, Path, Bytes, Jitter, time.Duration, []string, []Path, and []int
-// or []float64, which also accept a single number. The value that New sets in an optional field is its default; a
+// or []float64, which also accept a single number; Values, and map[string]string. The value that New sets in an optional field is its default; a
 // pointer to one of the types stands for an optional attribute that has none.
 type Operator struct {
-	Block   string // Load, Prepare, Augment or Train
+	Block   string // Load, Prepare, Augment, Train or Collate
 	Type    string
 	Summary string // one line, without the type's name
 	Doc     string // Markdown paragraphs: semantics, source, differences from torchvision; may be empty
@@ -72,7 +73,7 @@ type Registry struct {
 func (r *Registry) Add(ops ...Operator) {
 	for _, op := range ops {
 		switch {
-		case !slices.Contains([]string{Load, Prepare, Augment, Train}, op.Block) || op.Type == "" || op.New == nil:
+		case !slices.Contains([]string{Load, Prepare, Augment, Train, Collate}, op.Block) || op.Type == "" || op.New == nil:
 			panic(fmt.Sprintf("stages: operator %q %q is incomplete", op.Block, op.Type))
 		default:
 			if _, dup := r.Lookup(op.Block, op.Type); dup {
