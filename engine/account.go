@@ -3,15 +3,18 @@ package engine
 import (
 	"sync"
 	"time"
+
+	"github.com/pipectl/pipectl/stages"
 )
 
 // state is what a worker does.
 type state uint8
 
 const (
-	busy    state = iota
-	waitIn        // for input
-	waitOut       // for room in the queue behind it
+	busy      state = iota
+	waitIn          // for input
+	waitOut         // for room in the queue behind it
+	elsewhere       // in another process, which tells afterwards what it did
 	states
 )
 
@@ -30,8 +33,27 @@ type clock struct {
 	timed int64   // of the first stage's items, how many a device's own clock timed the stages of: then split is its word
 }
 
-func newClock(start time.Time, stages int) *clock {
-	return &clock{start: start, since: time.Since(start), split: make([]time.Duration, stages), items: make([]int64, stages)}
+func newClock(start time.Time, tasks int) *clock {
+	return &clock{start: start, since: time.Since(start), split: make([]time.Duration, tasks), items: make([]int64, tasks)}
+}
+
+// newLedger returns the clock of a worker in another process.
+func newLedger(start time.Time, tasks int) *clock {
+	c := newClock(start, tasks)
+	c.state = elsewhere
+	return c
+}
+
+// book adds what the worker did in another process.
+func (c *clock) book(w stages.PoolWork) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, d := range w.Busy {
+		c.split[i] += d
+		c.items[i] += w.Items[i]
+		c.spent[busy] += d
+	}
+	c.spent[waitOut] += w.Wait
 }
 
 // enter says that from now on the worker does s, and returns the time since the run's start.

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/pipectl/pipectl/gpu"
 	"github.com/pipectl/pipectl/stages"
@@ -27,6 +28,11 @@ func Check(e *Experiment) (types []stages.Type, problems []Problem) {
 func check(e *Experiment) (arranged *Experiment, types []stages.Type, problems []Problem) {
 	e, problems = arrange(e)
 	problems = append(problems, unreachable(e)...)
+	if len(e.Stages) > 0 && !slices.ContainsFunc(e.Stages, func(s Stage) bool { return s.Spec == nil }) {
+		if _, p := fused(e); p != nil {
+			problems = append(problems, *p)
+		}
+	}
 	types = make([]stages.Type, len(e.Stages))
 	var t stages.Type
 	for i, s := range e.Stages {

@@ -17,6 +17,9 @@ type hostBatch struct {
 	slots []stages.Element
 	kept  []bool // by slot: the item arrived and wasn't skipped
 	free  func()
+
+	pooled bool  // it stays with the fused pool that made it, until it is freed
+	bytes  int64 // of its data, where a pool made it
 }
 
 // newHostBatch takes memory for a batch of size samples from the device.
@@ -203,9 +206,6 @@ func (s *assembly) arrive(slot int, it *item) bool {
 
 // deliver makes a whole batch ready, and waits while too many are.
 func (a *assembler) deliver(s *assembly, c *clock) {
-	if s.host != nil {
-		s.host.compact(s.expected)
-	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.pushes++

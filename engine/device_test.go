@@ -184,7 +184,7 @@ func TestArrange(t *testing.T) {
 	e.Stages[6].Pool, e.Pools = "loader", []Pool{{Name: "loader", Workers: 2}}
 	e.Stages[5].Checkpoint, e.Stages[8].Checkpoint = &Checkpoint{Name: "above"}, &Checkpoint{Name: "copied"}
 	written := addresses(e)
-	plan, problems := Compile(e, 50, 10, 0)
+	plan, problems := Compile(e, Dataset{Items: 50, Classes: 10}, 0)
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
@@ -362,7 +362,7 @@ func TestPlaceCaches(t *testing.T) {
 			if tc.after > 0 {
 				e.Stages[tc.after-1].Checkpoint = &tc.cache
 			}
-			plan, problems := Compile(e, 50, 10, tc.memory)
+			plan, problems := Compile(e, Dataset{Items: 50, Classes: 10}, tc.memory)
 			if len(problems) > 0 {
 				t.Fatal(problems)
 			}

@@ -53,8 +53,11 @@ type Stage struct {
 	Checkpoint *Checkpoint // the one that stands at the boundary after it, or nil
 }
 
-// Auto as a number of workers leaves the choice to the planner.
-const Auto = 0
+// Auto as a number of workers leaves the choice to the planner. None is no worker at all, for pools that can do without.
+const (
+	Auto = int(stages.Count(0))
+	None = int(stages.None)
+)
 
 // OnError says what a stage's failure on an item does.
 type OnError string
@@ -67,8 +70,9 @@ const (
 
 // BatchSpec holds the attributes of the batch block.
 type BatchSpec struct {
-	Size     int  // samples
-	DropLast bool // leave out an epoch's last batch if it is short; not done where it is the only one
+	Size     int                // samples
+	DropLast bool               // leave out an epoch's last batch if it is short; not done where it is the only one
+	Collate  stages.CollateSpec // what collates instead of the engine; nil where nothing can
 }
 
 // TransferSpec holds the attributes of the transfer block.

@@ -17,20 +17,29 @@ func (p *Pipeline) fill(ctx context.Context) error {
 	plan := p.Plan
 	items := plan.layout.first(int64(plan.CacheBatches))
 	r := p.newRun(ctx, Probe{}, 0, items)
-	r.taps = make([]tap, plan.batch+1)
-	p.caches = make([]*cache.Memory, plan.batch+1)
-	for k := 1; k <= plan.batch; k++ {
-		if plan.Points[k] {
-			p.caches[k] = cache.NewMemory(int(items), plan.CacheLimit[k])
-			r.taps[k].cache = p.caches[k]
+	r.filling = true
+	if p.pool == nil {
+		r.taps = make([]tap, plan.batch+1)
+		p.caches = make([]*cache.Memory, plan.batch+1)
+		for k := 1; k <= plan.batch; k++ {
+			if plan.Points[k] {
+				p.caches[k] = cache.NewMemory(int(items), plan.CacheLimit[k])
+				r.taps[k].cache = p.caches[k]
+			}
 		}
 	}
 	defer p.begin(ctx, r)()
 	hosts, copies := plan.kept()
-	for {
+	var kept int64
+	for n := 0; p.pool == nil || n < r.fillBatches(); n++ {
 		d, ok := r.hostBatch(r.train)
 		if !ok {
 			break
+		}
+		if d.host.pooled { // only now is it known how large a batch is
+			if kept += d.host.bytes; n > 0 && kept > plan.hostLimit() {
+				hosts = len(p.hosts)
+			}
 		}
 		r.samples.Add(int64(d.host.Len))
 		r.steps.Add(1)
@@ -60,10 +69,14 @@ func (p *Pipeline) fill(ctx context.Context) error {
 // kept returns how many batches the caches behind batch keep on the host, and behind the transfer. A copy may lie in the memory of its
 // host batch, which is kept with it.
 func (p *Plan) kept() (hosts, copies int) {
-	var limit int64
-	for _, l := range p.CacheLimit[p.batch+1:] {
-		limit = max(limit, l)
+	if p.Fused && !p.Types[p.batch].Fixed() { // fill sees how large batches are
+		hosts, copies = p.CacheBatches, p.CacheBatches
+		if p.transfer < 0 {
+			copies = 0
+		}
+		return hosts, copies
 	}
+	limit := p.hostLimit()
 	hosts = min(p.CacheBatches, int(limit/p.batchSize(p.batch)))
 	if p.transfer >= 0 {
 		if l := p.CacheLimit[p.train]; l > 0 {
@@ -72,6 +85,14 @@ func (p *Plan) kept() (hosts, copies int) {
 		copies = min(hosts, int(limit/p.batchSize(p.train)))
 	}
 	return hosts, copies
+}
+
+// hostLimit returns how many bytes the caches behind batch may take.
+func (p *Plan) hostLimit() (limit int64) {
+	for _, l := range p.CacheLimit[p.batch+1:] {
+		limit = max(limit, l)
+	}
+	return limit
 }
 
 // usable returns how many items the cache at a boundary up to the batch stage replays: whole batches.
@@ -87,7 +108,9 @@ func (p *Pipeline) usable(k int) int {
 // measurable returns a *LimitError where the cache at boundary k holds not even one batch.
 func (p *Pipeline) measurable(k int) error {
 	switch {
-	case k <= p.Plan.batch && p.usable(k) > 0, k == p.Plan.batch+1 && len(p.hosts) > 0, k > p.Plan.batch+1 && len(p.copies) > 0:
+	case p.pool != nil && k <= p.Plan.batch && p.pool.Kept(k) > 0:
+		return nil
+	case p.pool == nil && k <= p.Plan.batch && p.usable(k) > 0, k == p.Plan.batch+1 && len(p.hosts) > 0, k > p.Plan.batch+1 && len(p.copies) > 0:
 		return nil
 	}
 	return &LimitError{Address: p.Plan.Experiment.Stages[k-1].Address, Limit: p.Plan.CacheLimit[k]}
@@ -101,7 +124,7 @@ func (p *Pipeline) forget() {
 		}
 	}
 	for _, h := range p.hosts {
-		p.batches.put(h)
+		p.giveBack(h)
 	}
 	p.caches, p.hosts, p.copies = nil, nil, nil
 }

@@ -24,7 +24,7 @@ func (p *Pipeline) Measure(ctx context.Context, probe Probe, warmup, steps int) 
 	first := p.next
 	r := p.newRun(ctx, probe, first, -1)
 	iv, err := p.drive(ctx, r, warmup, steps, nil)
-	if !probe.Suffix() {
+	if !probe.Suffix() && p.pool == nil {
 		p.next = (first + r.steps.Load()) % int64(p.Plan.Epoch)
 	}
 	return iv, err
@@ -46,6 +46,7 @@ type Step struct {
 func (p *Pipeline) Train(ctx context.Context, epochs int, observe func(Step)) (Interval, error) {
 	l := p.Plan.layout
 	r := p.newRun(ctx, Probe{}, 0, int64(l.epoch)*int64(epochs))
+	r.epochs = epochs
 	return p.drive(ctx, r, 0, -1, observe)
 }
 
@@ -125,7 +126,7 @@ func (p *Pipeline) eat(r *run, iv *Interval, warmup, steps int, observe func(Ste
 			return
 		}
 		before = &flight{step: Step{Number: int64(n), Epoch: d.copy.Epoch, Samples: d.copy.Len, Waited: got - started,
-			LastStep: (n+1)%p.Plan.Epoch == 0}, batch: d, event: event, begun: got}
+			LastStep: d.last}, batch: d, event: event, begun: got}
 		if (n+1 == warmup || n+1 == warmup+steps || observe != nil) && !settle() {
 			return
 		}
@@ -198,7 +199,7 @@ type mark struct {
 }
 
 func (r *run) mark() mark {
-	m := mark{at: time.Since(r.start), steps: r.steps.Load(), samples: r.samples.Load(), cpu: cpuTime(), train: r.train.read()}
+	m := mark{at: time.Since(r.start), steps: r.steps.Load(), samples: r.samples.Load(), cpu: r.p.cpuTime(), train: r.train.read()}
 	for s, pool := range r.pools {
 		readings := make([]reading, len(pool))
 		for i, c := range pool {

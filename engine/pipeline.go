@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/pipectl/pipectl/engine/cache"
 	"github.com/pipectl/pipectl/gpu"
@@ -28,13 +29,16 @@ type Pipeline struct {
 	Plan *Plan
 
 	opts      Options
-	source    stages.Source
+	source    stages.Source      // nil where a pool is fused
+	pool      stages.Pool        // the fused one, or nil
+	processes []stages.Processes // that do part of the work
 	device    gpu.Device
 	step      gpu.Step
 	batches   *batchPool
-	buffers   []*freeList      // by segment
-	instances [][]stages.Stage // by stage and worker
-	next      int64            // the batch that the next interval from the source starts with
+	buffers   []*freeList       // by segment
+	instances [][]stages.Stage  // by stage and worker
+	collators []stages.Collator // by worker
+	next      int64             // the batch that the next interval from the source starts with
 
 	filled bool
 	caches []*cache.Memory // by boundary, up to the batch stage's
@@ -49,49 +53,107 @@ type Pipeline struct {
 
 // Describe opens an experiment's data set just to plan it: what `pipectl plan` shows.
 func Describe(ctx context.Context, e *Experiment, memory int64) (*Plan, []Problem, error) {
-	src, plan, problems, err := open(ctx, e, memory)
-	if src != nil {
-		err = errors.Join(err, src.Close())
+	p, problems, err := open(ctx, e, memory)
+	if p == nil {
+		return nil, problems, err
 	}
-	return plan, problems, err
+	return p.Plan, problems, errors.Join(err, p.Close())
 }
 
-func open(ctx context.Context, e *Experiment, memory int64) (stages.Source, *Plan, []Problem, error) {
+// open starts the processes that an experiment needs, opens its data set and plans it. The pipeline is to be closed where it isn't
+// nil, whatever else is wrong.
+func open(ctx context.Context, e *Experiment, memory int64) (*Pipeline, []Problem, error) {
 	if _, problems := Check(e); len(problems) > 0 {
-		return nil, nil, problems, nil
+		return nil, problems, nil
 	}
 	for _, s := range e.Stages {
 		if s.Spec == nil {
-			return nil, nil, nil, &StageError{Address: s.Address, Err: errors.New("the block is faulty")}
+			return nil, nil, &StageError{Address: s.Address, Err: errors.New("the block is faulty")}
 		}
 	}
-	load := e.Stages[0]
-	src, err := load.Spec.(stages.SourceSpec).Open(ctx, e.Seed)
+	p := new(Pipeline)
+	if err := p.startProcesses(ctx, e); err != nil {
+		return p, nil, err
+	}
+	data, err := p.openData(ctx, e)
 	if err != nil {
-		return nil, nil, nil, &StageError{Address: load.Address, Err: err}
+		return p, nil, err
 	}
-	if src.Len() < 1 {
-		return src, nil, nil, &StageError{Address: load.Address, Err: errors.New("the data set has no items")}
+	var problems []Problem
+	p.Plan, problems = Compile(e, data, memory)
+	return p, problems, nil
+}
+
+// startProcesses starts the processes that do a stage's work elsewhere.
+func (p *Pipeline) startProcesses(ctx context.Context, e *Experiment) error {
+	for _, s := range e.Stages {
+		spec := s.Spec
+		if b, ok := spec.(*BatchSpec); ok {
+			if b.Collate == nil || !b.Collate.Collates() {
+				continue
+			}
+			spec = b.Collate
+		}
+		if remote, ok := spec.(stages.Remote); ok {
+			started, err := remote.Start(ctx)
+			if err != nil {
+				return &StageError{Address: s.Address, Err: err}
+			}
+			p.processes = append(p.processes, started)
+		}
 	}
-	if load.Spec.(stages.SourceSpec).Shuffled() && src.Len() > mostShuffled {
-		err := fmt.Errorf("%d items are too many to shuffle: their order is kept in memory, for %d at most; set shuffle = false", src.Len(), mostShuffled)
-		return src, nil, nil, &StageError{Address: load.Address, Err: err}
+	return nil
+}
+
+// openData opens the source, or the fused pool.
+func (p *Pipeline) openData(ctx context.Context, e *Experiment) (Dataset, error) {
+	load := e.Stages[0]
+	spec := load.Spec.(stages.SourceSpec)
+	if pool, _ := fused(e); pool != nil {
+		opened, err := spec.(stages.PoolSource).OpenPool(ctx, e.poolSetup(pool))
+		if err != nil {
+			return Dataset{}, (&Plan{Experiment: e}).poolError(err, func(i int) string { return fmt.Sprintf("item %d", i) })
+		}
+		p.pool = opened
+		return Dataset{Items: opened.Items(), Steps: opened.Steps(), Classes: opened.Classes()}, nil
 	}
-	plan, problems := Compile(e, src.Len(), src.Classes(), memory)
-	return src, plan, problems, nil
+	src, err := spec.Open(ctx, e.Seed)
+	if err != nil {
+		return Dataset{}, &StageError{Address: load.Address, Err: err}
+	}
+	p.source = src
+	switch n := src.Len(); {
+	case n < 1:
+		err = errors.New("the data set has no items")
+	case spec.Shuffled() && n > mostShuffled:
+		err = fmt.Errorf("%d items are too many to shuffle: their order is kept in memory, for %d at most; set shuffle = false", n, mostShuffled)
+	}
+	if err != nil {
+		return Dataset{}, &StageError{Address: load.Address, Err: err}
+	}
+	return Dataset{Items: src.Len(), Classes: src.Classes()}, nil
+}
+
+// itemName returns the name by which messages call an item.
+func (p *Pipeline) itemName(i int) string {
+	if p.pool != nil {
+		return p.pool.Name(i)
+	}
+	return p.source.Name(i)
 }
 
 // Open opens the data set, plans the experiment and opens its device and step. Problems are the author's to mend; err
 // is a failure of the machine. Where there are either, the pipeline is nil.
 func Open(ctx context.Context, e *Experiment, opts Options) (*Pipeline, []Problem, error) {
-	src, plan, problems, err := open(ctx, e, opts.Memory)
-	if src == nil {
+	p, problems, err := open(ctx, e, opts.Memory)
+	if p == nil {
 		return nil, problems, err
 	}
-	p := &Pipeline{Plan: plan, opts: opts, source: src}
 	if err != nil || len(problems) > 0 {
-		return nil, problems, errors.Join(err, src.Close())
+		return nil, problems, errors.Join(err, p.Close())
 	}
+	p.opts = opts
+	plan := p.Plan
 	e = plan.Experiment
 	p.skipped = make([]map[int]bool, len(e.Stages))
 	p.instances = make([][]stages.Stage, len(e.Stages))
@@ -134,11 +196,17 @@ func (p *Pipeline) Step() gpu.Step { return p.step }
 
 // Close frees all that the pipeline holds.
 func (p *Pipeline) Close() error {
-	errs := []error{p.source.Close()}
+	var errs []error
+	if p.source != nil {
+		errs = append(errs, p.source.Close())
+	}
 	for _, workers := range p.instances {
 		for _, s := range workers {
 			errs = append(errs, closeStage(s))
 		}
+	}
+	for _, c := range p.collators {
+		errs = append(errs, c.Close())
 	}
 	for _, c := range p.copies {
 		if c != nil && c.Free != nil {
@@ -148,6 +216,9 @@ func (p *Pipeline) Close() error {
 	for _, h := range p.hosts {
 		h.free()
 	}
+	if p.pool != nil {
+		errs = append(errs, p.pool.Close())
+	}
 	if p.batches != nil {
 		p.batches.close()
 	}
@@ -156,6 +227,9 @@ func (p *Pipeline) Close() error {
 	}
 	if p.device != nil {
 		errs = append(errs, p.device.Close())
+	}
+	for _, s := range p.processes {
+		errs = append(errs, s.Close())
 	}
 	return errors.Join(errs...)
 }
@@ -172,11 +246,46 @@ func (p *Pipeline) instance(stage, worker int) (stages.Stage, error) {
 	return p.instances[stage][worker], nil
 }
 
+// collator returns what collates for a worker, making it at its first use; nil where the engine itself does.
+func (p *Pipeline) collator(worker int) (stages.Collator, error) {
+	spec := p.Plan.Experiment.Stages[p.Plan.batch].Spec.(*BatchSpec).Collate
+	if spec == nil || !spec.Collates() && p.Plan.Types[p.Plan.batch].Kind != stages.Object {
+		return nil, nil
+	}
+	for len(p.collators) <= worker {
+		c, err := spec.New()
+		if err != nil {
+			return nil, &StageError{Address: BatchBlock, Err: err}
+		}
+		p.collators = append(p.collators, c)
+	}
+	return p.collators[worker], nil
+}
+
+// cpuTime returns how much CPU time was spent on the pipeline: this process's, and that of those that work for it. It is negative if
+// unknown.
+func (p *Pipeline) cpuTime() time.Duration {
+	total := cpuTime()
+	counted := make(map[any]bool)
+	for _, s := range p.processes {
+		if counted[s.Key()] || total < 0 {
+			continue
+		}
+		counted[s.Key()] = true
+		d, ok := s.CPUTime()
+		if !ok {
+			return -1
+		}
+		total += d
+	}
+	return total
+}
+
 // skip notes that a stage failed on an item. It returns the error that ends the run where that isn't allowed, or not
 // so often.
 func (p *Pipeline) skip(stage int, index int, err error) error {
 	s := p.Plan.Experiment.Stages[stage]
-	name := p.source.Name(index)
+	name := p.itemName(index)
 	failure := &StageError{Address: s.Address, Item: name, Err: err}
 	if s.OnError != Skip {
 		return failure

@@ -10,9 +10,9 @@ import (
 // Plan says how an experiment runs. It is plain data.
 type Plan struct {
 	Experiment *Experiment   // its stages in the order in which they run
-	Items      int           // in the data set
+	Items      int           // in the data set; 0 if that is unknown, as it can be in a fused pool
 	Classes    int           // of its labels; 0 if it has none
-	Epoch      int           // steps an epoch
+	Epoch      int           // steps an epoch; 0 if that is unknown
 	Types      []stages.Type // Types[k] is the element type at boundary k, k from 1 to the train stage's index
 	Segments   []Segment
 	Points     []bool // Points[k]: boundary k may be probed; Points[0] is false
@@ -20,6 +20,8 @@ type Plan struct {
 	CacheBatches int
 	CacheLimit   []int64 // bytes, of the cache at each boundary
 	Memory       Memory
+	// Fused says that the first segment is a pool that runs in processes of its own.
+	Fused bool
 
 	layout   layout
 	batch    int // index of the batch stage
@@ -29,8 +31,8 @@ type Plan struct {
 
 // Segment is a run of consecutive stages that the same workers execute, with the queue behind it.
 type Segment struct {
-	First, Last int // indices of stages
-	Workers     int
+	First, Last int    // indices of stages
+	Workers     int    // 0 for a fused pool whose work the main process does
 	Prefetch    int    // what the queue behind it holds: items, or batches behind batch and transfer; 0 for train
 	Pool        string // the pool block it stands for, or ""
 }
@@ -53,14 +55,23 @@ const (
 	leastCache      int64 = 256 << 20 // a cached set should be far larger than the CPU's last-level cache
 )
 
-// Compile plans an experiment whose stages have no problem, for a data set of so many items and a machine with memory
-// bytes to spare, 0 if that isn't known.
-func Compile(e *Experiment, items, classes int, memory int64) (*Plan, []Problem) {
+// Dataset is what is known about a data set once it is open.
+type Dataset struct {
+	Items   int // 0 if that is unknown
+	Steps   int // an epoch, where a fused pool has its own say; 0 if that is unknown
+	Classes int // 0 if items have no labels
+}
+
+// Compile plans an experiment whose stages have no problem, for a data set and a machine with memory bytes to spare, 0 if that isn't
+// known.
+func Compile(e *Experiment, data Dataset, memory int64) (*Plan, []Problem) {
 	e, types, problems := check(e)
 	if len(problems) > 0 {
 		return nil, problems
 	}
-	p := &Plan{Experiment: e, Items: items, Classes: classes, Types: types, transfer: -1}
+	p := &Plan{Experiment: e, Items: data.Items, Classes: data.Classes, Types: types, transfer: -1}
+	pool, _ := fused(e)
+	p.Fused = pool != nil
 	for i, s := range e.Stages {
 		switch s.Block {
 		case BatchBlock:
@@ -71,8 +82,11 @@ func Compile(e *Experiment, items, classes int, memory int64) (*Plan, []Problem)
 			p.train = i
 		}
 	}
-	p.layout = newLayout(items, e.Stages[p.batch].Spec.(*BatchSpec))
+	p.layout = newLayout(data.Items, e.Stages[p.batch].Spec.(*BatchSpec))
 	p.Epoch = p.layout.batches()
+	if p.Fused {
+		p.Epoch = data.Steps
+	}
 	p.Segments = segments(e, p.batch)
 	p.Points = make([]bool, p.train+1)
 	for k := 1; k <= p.train; k++ {
@@ -81,7 +95,8 @@ func Compile(e *Experiment, items, classes int, memory int64) (*Plan, []Problem)
 		p.Points[k] = k == p.train || (c == nil || c.Mode != "off") && !e.Stages[k].Device
 	}
 	p.estimate(memory)
-	if need := p.Memory.InFlight; memory > 0 && need > memory {
+	guessed := p.Fused && p.Memory.Assumed // Python objects can be of any size
+	if need := p.Memory.InFlight; memory > 0 && need > memory && !guessed {
 		problems = append(problems, Problem{
 			Address: BatchBlock, Attribute: "size",
 			Summary: "Not enough memory",
@@ -114,7 +129,9 @@ func segments(e *Experiment, batch int) []Segment {
 		case i > batch:
 			g.Workers = 1
 		case g.Workers == Auto:
-			g.Workers = runtime.GOMAXPROCS(0)
+			g.Workers = autoWorkers()
+		case g.Workers == None:
+			g.Workers = 0
 		}
 		segs = append(segs, g)
 	}
@@ -135,6 +152,9 @@ func segments(e *Experiment, batch int) []Segment {
 	return segs
 }
 
+// autoWorkers returns how many workers a segment has whose author leaves that open.
+func autoWorkers() int { return runtime.GOMAXPROCS(0) }
+
 // joins reports whether the workers of the stage before also execute s.
 func joins(s, before Stage, batch bool) bool {
 	switch {
@@ -150,11 +170,13 @@ func joins(s, before Stage, batch bool) bool {
 	return s.Workers == Auto && before.Workers == Auto
 }
 
-// Workers returns how many workers there are in all, the step's goroutine included.
+// Workers returns how many workers there are in this process, the step's goroutine included.
 func (p *Plan) Workers() int {
 	n := 0
-	for _, g := range p.Segments {
-		n += g.Workers
+	for i, g := range p.Segments {
+		if i > 0 || !p.Fused {
+			n += g.Workers
+		}
 	}
 	return n
 }
@@ -207,7 +229,11 @@ func (p *Plan) estimate(memory int64) {
 			n := g.Prefetch + g.Workers + p.Segments[i+1].Workers
 			p.Memory.InFlight += int64(n) * p.size(g.Last+1)
 		} else if g.Last < p.train {
-			p.Memory.InFlight += int64(g.Prefetch+1) * p.batchSize(g.Last+1)
+			n := g.Prefetch
+			if i == 0 && p.Fused {
+				n *= max(g.Workers, 1)
+			}
+			p.Memory.InFlight += int64(n+1) * p.batchSize(g.Last+1)
 		}
 	}
 	p.Memory.InFlight += batch + p.batchSize(p.train) // one being filled, one with the step
@@ -219,7 +245,9 @@ func (p *Plan) estimate(memory int64) {
 			p.CacheBatches = max(8, int(n))
 		}
 	}
-	p.CacheBatches = min(p.CacheBatches, p.Epoch)
+	if p.Epoch > 0 {
+		p.CacheBatches = min(p.CacheBatches, p.Epoch)
+	}
 	points := int64(0)
 	for _, on := range p.Points {
 		if on {

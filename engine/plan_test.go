@@ -57,7 +57,7 @@ func TestSegments(t *testing.T) {
 			e := chain(&countSource{items: 100}, 8, nothing, prepare("a", pass), prepare("b", pass), prepare("c", pass))
 			e.Stages = append(e.Stages[:5:5], Stage{Address: "transfer", Block: TransferBlock, Spec: &TransferSpec{}, Workers: 1}, e.Stages[5])
 			tt.edit(e)
-			p, problems := Compile(e, 100, 10, 0)
+			p, problems := Compile(e, Dataset{Items: 100, Classes: 10}, 0)
 			if len(problems) > 0 {
 				t.Fatal(problems)
 			}
@@ -92,10 +92,10 @@ func TestCheck(t *testing.T) {
 // TestMemory refuses what wouldn't fit.
 func TestMemory(t *testing.T) {
 	e := chain(&countSource{items: 1 << 20}, 1<<19, nothing, prepare("a", pass))
-	if _, problems := Compile(e, 1<<20, 10, 1<<30); len(problems) > 0 {
+	if _, problems := Compile(e, Dataset{Items: 1 << 20, Classes: 10}, 1<<30); len(problems) > 0 {
 		t.Errorf("with 1 GiB: %v", problems)
 	}
-	_, problems := Compile(e, 1<<20, 10, 1<<24)
+	_, problems := Compile(e, Dataset{Items: 1 << 20, Classes: 10}, 1<<24)
 	if len(problems) != 1 || problems[0].Summary != "Not enough memory" || problems[0].Address != "batch" {
 		t.Errorf("with 16 MiB: %+v", problems)
 	}

@@ -19,10 +19,13 @@ type run struct {
 	p      *Pipeline
 	plan   *Plan
 	probe  Probe
-	source stages.Source
-	cached *cache.Memory // what an isolated range of item stages is exchanged for
-	usable int64         // how many of its items
-	taps   []tap         // by boundary; nil unless the caches are being filled
+	source stages.Source // nil where a pool is fused
+	epochs int           // after which a fused pool ends; 0: never
+	// filling says that the run is there to fill the caches.
+	filling bool
+	cached  *cache.Memory // what an isolated range of item stages is exchanged for
+	usable  int64         // how many of its items
+	taps    []tap         // by boundary; nil unless the caches are being filled
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -35,6 +38,7 @@ type run struct {
 	uploads *queue[delivery]
 	window  int64
 	replay  int64 // the next batch from the cache
+	pooled  bool  // batches come from the fused pool
 
 	pools    [][]*clock // by segment
 	transfer *clock
@@ -53,6 +57,7 @@ type run struct {
 type delivery struct {
 	batch int64
 	epoch int        // for what is drawn on the device: of the batch, or how often the cache was replayed before it
+	last  bool       // of its epoch
 	host  *hostBatch // nil once its memory was given back
 	copy  *gpu.Batch // nil before the transfer
 	// Whether each belongs to a cache, and so isn't given back.
@@ -94,6 +99,12 @@ func (p *Pipeline) newRun(ctx context.Context, probe Probe, first, end int64) *r
 	if probe.Suffix() && probe.To > plan.batch {
 		return r
 	}
+	if r.pooled = p.pool != nil; r.pooled {
+		for range max(plan.Segments[0].Workers, 1) {
+			r.pools[0] = append(r.pools[0], newLedger(r.start, plan.batch+1))
+		}
+		return r
+	}
 	l := plan.layout
 	if probe.Suffix() {
 		l.epoch = p.usable(probe.To)
@@ -132,10 +143,16 @@ func (p *Pipeline) segment(stage int) int {
 func (p *Pipeline) staff(r *run) {
 	plan := p.Plan
 	defer func() {
-		if r.uploads != nil && r.taps == nil {
+		if r.uploads != nil && !r.filling {
 			r.wg.Go(r.transferLoop)
 		}
 	}()
+	if r.pooled {
+		if err := r.startPool(); err != nil {
+			r.fail(err)
+		}
+		return
+	}
 	if r.asm == nil {
 		return
 	}
@@ -152,7 +169,14 @@ func (p *Pipeline) staff(r *run) {
 		}
 		from := max(g.First, firstStage)
 		for n := range g.Workers {
-			w := &worker{run: r, in: in, out: r.queues[s], free: p.buffers[s], clock: newClock(r.start, g.Last-from+1),
+			collator, err := stages.Collator(nil), error(nil)
+			if g.Last == plan.batch {
+				if collator, err = p.collator(n); err != nil {
+					r.fail(err)
+					return
+				}
+			}
+			w := &worker{run: r, in: in, collator: collator, out: r.queues[s], free: p.buffers[s], clock: newClock(r.start, g.Last-from+1),
 				items: make([]int64, g.Last-from+1), split: make([]time.Duration, g.Last-from+1), current: from}
 			for i := from; i <= g.Last; i++ {
 				t := task{index: i, call: stages.Call{Context: r.ctx}, out: w.free.get()}
@@ -182,6 +206,9 @@ func (p *Pipeline) staff(r *run) {
 
 // hostBatch returns the next batch from the workers or from the cache. It reports false once no more can come.
 func (r *run) hostBatch(c *clock) (delivery, bool) {
+	if r.pooled {
+		return r.poolBatch(c)
+	}
 	if r.asm == nil {
 		d := delivery{batch: r.replay, epoch: int(r.replay / int64(len(r.p.hosts)))}
 		r.replay++
@@ -200,7 +227,8 @@ func (r *run) hostBatch(c *clock) (delivery, bool) {
 			}
 			return delivery{}, false
 		}
-		d := delivery{batch: batch, epoch: int(batch / int64(r.asm.layout.batches())), host: host}
+		epoch := int64(r.asm.layout.batches())
+		d := delivery{batch: batch, epoch: int(batch / epoch), last: (batch+1)%epoch == 0, host: host}
 		if host == nil {
 			r.exchange(&d)
 		} else if host.Len == 0 {
@@ -248,7 +276,7 @@ func (r *run) nextBatch() (delivery, bool) {
 // release gives the batch's host memory back.
 func (r *run) release(d *delivery) {
 	if d.host != nil && !d.hostKept {
-		r.p.batches.put(d.host)
+		r.p.giveBack(d.host)
 	}
 	d.host = nil
 }
@@ -332,4 +360,13 @@ func catch(err *error) {
 
 func (r *run) address(stage int) string { return r.plan.Experiment.Stages[stage].Address }
 
-func (r *run) name(it *item) string { return r.source.Name(it.Index) }
+func (r *run) name(it *item) string { return r.p.itemName(it.Index) }
+
+// giveBack lets a host batch be used again, or gives it back to the pool that made it.
+func (p *Pipeline) giveBack(h *hostBatch) {
+	if h.pooled {
+		h.free()
+		return
+	}
+	p.batches.put(h)
+}

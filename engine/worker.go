@@ -38,6 +38,8 @@ type worker struct {
 	free  *freeList    // the segment's buffers
 	tasks []task
 	clock *clock
+	// collator makes batches of samples, where the engine itself doesn't.
+	collator stages.Collator
 
 	slow    bool // items are so slow that every stage of each can be timed
 	seen    int64
@@ -143,6 +145,9 @@ func (w *worker) process(it *item) bool {
 			}
 			if a.arrive(slot, it) {
 				whole = a
+				if !w.collate(a) {
+					return false
+				}
 			}
 			w.items[i]++
 		case it.skip:
@@ -203,6 +208,22 @@ func (w *worker) process(it *item) bool {
 		it.buf = nil
 	}
 	it.el = cur
+	return true
+}
+
+// collate makes a batch of the samples that arrived. It reports false where that fails, which ends the run.
+func (w *worker) collate(a *assembly) bool {
+	if a.host == nil {
+		return true
+	}
+	a.host.compact(a.expected)
+	if w.collator == nil || a.host.Len == 0 {
+		return true
+	}
+	if err := w.collator.Collate(w.run.ctx, &a.host.Batch); err != nil {
+		w.run.fail(&StageError{Address: BatchBlock, Err: err})
+		return false
+	}
 	return true
 }
 

@@ -14,6 +14,9 @@ import (
 // Count is a whole number, or "auto", which is 0: the engine decides.
 type Count int
 
+// None is the Count that is written 0, of attributes that may be.
+const None Count = -1
+
 // Attribute describes one attribute of a spec struct by its tags, its type and its pre-set value. One description drives
 // decoding, `pipectl stages` and the generated documents.
 type Attribute struct {
@@ -122,6 +125,10 @@ func typeWords(t reflect.Type) string {
 		return "duration"
 	case reflect.TypeFor[Count]():
 		return `whole number or "auto"`
+	case reflect.TypeFor[Values]():
+		return "object"
+	case reflect.TypeFor[map[string]string]():
+		return "object of strings"
 	}
 	switch t.Kind() {
 	case reflect.String:
@@ -200,7 +207,9 @@ func (a Attribute) Allows(v any) bool {
 	case int:
 		n = float64(v)
 	case Count:
-		n = float64(v)
+		if n = float64(v); v == None {
+			n = 0
+		}
 	case uint64:
 		n = float64(v)
 	case float64:

@@ -35,7 +35,9 @@ type block struct {
 	// The structs that its attributes are decoded into; nil where it has none of these.
 	spec         any
 	workers      *workerAttributes
+	shared       *poolAttributes
 	batchWorkers *batchWorkerAttributes
+	collate      any // the batch's: what an operator adds to its attributes
 	errors       *errorAttributes
 	device       *deviceAttributes
 
@@ -92,8 +94,14 @@ func (l *loader) accept(b *block) {
 	if b.workers != nil {
 		l.acceptSpec(b, b.workers)
 	}
+	if b.shared != nil {
+		l.acceptSpec(b, b.shared)
+	}
 	if b.batchWorkers != nil {
 		l.acceptSpec(b, b.batchWorkers)
+	}
+	if b.collate != nil {
+		l.acceptSpec(b, b.collate)
 	}
 	if b.errors != nil {
 		l.acceptSpec(b, b.errors)
@@ -261,6 +269,15 @@ func (b *block) settings() []engine.Setting {
 	return all
 }
 
+// inherit gives the block's spec the attributes of the load block's that hold for it too.
+func (b *block) inherit(load any) {
+	for _, spec := range []any{b.spec, b.collate} {
+		if s, ok := spec.(stages.Inheritor); ok {
+			s.Inherit(load)
+		}
+	}
+}
+
 // stage makes the engine's stage of the block.
 func (b *block) stage() engine.Stage {
 	s := engine.Stage{
@@ -274,7 +291,7 @@ func (b *block) stage() engine.Stage {
 	}
 	if b.pool != nil {
 		s.Pool = b.pool.name
-		s.Workers, s.Prefetch = int(b.pool.workers.Workers), int(b.pool.workers.Prefetch)
+		s.Workers, s.Prefetch = int(b.pool.shared.Workers), int(b.pool.shared.Prefetch)
 	}
 	if w := b.workers; w != nil {
 		s.Workers, s.Prefetch = int(w.Workers), int(w.Prefetch)
@@ -294,7 +311,9 @@ func (b *block) stage() engine.Stage {
 		s.Prefetch = int(spec.Prefetch)
 		s.Spec = &engine.TransferSpec{Pinned: spec.Pinned, Convert: spec.Convert}
 	case *batchAttributes:
-		s.Spec = &engine.BatchSpec{Size: spec.Size, DropLast: spec.DropLast}
+		batch := &engine.BatchSpec{Size: spec.Size, DropLast: spec.DropLast}
+		batch.Collate, _ = b.collate.(stages.CollateSpec)
+		s.Spec = batch
 	default:
 		s.Spec = spec
 	}

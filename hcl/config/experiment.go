@@ -102,13 +102,14 @@ func (l *loader) newBlock(e *experiment, syntax *hclsyntax.Block, pool *block) *
 	switch b.kind {
 	case engine.BatchBlock:
 		b.spec = newBatchAttributes()
+		b.collate = l.collate()
 		if pool == nil {
 			b.batchWorkers = new(batchWorkerAttributes)
 		}
 	case engine.TransferBlock:
 		b.spec = newTransferAttributes()
 	case poolBlock:
-		b.workers = newWorkerAttributes()
+		b.shared = newPoolAttributes()
 	case checkpointBlock:
 		b.spec = newCheckpointAttributes()
 	case bisectBlock:
@@ -148,6 +149,16 @@ func (l *loader) operator(b *block) any {
 		}
 	}
 	l.failIn(b, b.syntax.LabelRanges[0], "Unknown type", detail)
+	return nil
+}
+
+// collate returns a new spec of the operator that stands in batch blocks, nil where there is none.
+func (l *loader) collate() any {
+	for _, op := range l.Registry.Operators() {
+		if op.Block == stages.Collate {
+			return op.New()
+		}
+	}
 	return nil
 }
 
@@ -292,10 +303,13 @@ func (e *experiment) build() *engine.Experiment {
 	for _, b := range e.blocks {
 		out.Settings = append(out.Settings, b.settings()...)
 		if b.kind == poolBlock {
-			out.Pools = append(out.Pools, engine.Pool{Name: b.name, Workers: int(b.workers.Workers), Prefetch: int(b.workers.Prefetch)})
+			out.Pools = append(out.Pools, engine.Pool{Name: b.name, Workers: int(b.shared.Workers), Prefetch: int(b.shared.Prefetch)})
 		}
 	}
 	for _, b := range e.stages {
+		if e.stages[0].decoded {
+			b.inherit(e.stages[0].spec)
+		}
 		out.Stages = append(out.Stages, b.stage())
 	}
 	return out

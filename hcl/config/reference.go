@@ -43,7 +43,7 @@ func Reference() []BlockReference {
 				"checkpoint are probe points too.", attributes(newCheckpointAttributes())},
 		{poolBlock, `pool "NAME"`, "any number", "Stands around consecutive stages, up to and with batch: the same workers run them one " +
 			"after the other on each item, as a PyTorch DataLoader's workers do. `workers` and `prefetch` are then the pool's, and its " +
-			"stages can't set them. Pools can't be nested.", attributes(newWorkerAttributes())},
+			"stages can't set them. Pools can't be nested.", attributes(newPoolAttributes())},
 		{bisectBlock, bisectBlock, "one or none", "How to measure. Without the block its defaults hold.", attributes(newBisectAttributes())},
 		{expectBlock, expectBlock, "one or none", "Thresholds for continuous integration: a run that doesn't meet them ends with exit code 4.",
 			attributes(new(expectAttributes))},

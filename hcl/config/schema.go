@@ -51,6 +51,11 @@ type workerAttributes struct {
 	Prefetch stages.Count `hcl:"prefetch,optional" min:"1" max:"1000000" doc:"Items that its output queue holds. With \"auto\" the planner decides."`
 }
 
+type poolAttributes struct {
+	Workers  stages.Count `hcl:"workers,optional" min:"0" max:"4096" doc:"Workers that run at a time, each of them all of the pool's stages. With \"auto\" the planner decides. 0, for a pool of Python stages from load to batch: the main process does their work, between the steps."`
+	Prefetch stages.Count `hcl:"prefetch,optional" min:"1" max:"1000000" doc:"Items that its output queue holds, batches where the pool goes up to batch; for a pool of Python stages from load to batch: batches a worker. With \"auto\" the planner decides."`
+}
+
 type errorAttributes struct {
 	OnError  string `hcl:"on_error,optional" enum:"fail,skip" doc:"What becomes of an item that the stage can't process: \"fail\" ends the run, \"skip\" leaves the item out, counts it and lists it with the reason."`
 	MaxSkips *int   `hcl:"max_skips,optional" min:"0" doc:"Items that may be skipped before the run ends with an error, with on_error = \"skip\". Any number if it isn't set."`
@@ -104,6 +109,8 @@ type expectAttributes struct {
 }
 
 func newWorkerAttributes() *workerAttributes { return &workerAttributes{Workers: 1} }
+
+func newPoolAttributes() *poolAttributes { return &poolAttributes{Workers: 1} }
 
 func newErrorAttributes() *errorAttributes { return &errorAttributes{OnError: string(engine.Fail)} }
 

@@ -128,6 +128,9 @@ func scalar(t reflect.Type, v cty.Value) (any, *fault) {
 			return stages.Count(0), nil
 		}
 		n, f := whole(v, `whole number or "auto"`)
+		if n <= 0 {
+			n-- // 0 stands for "auto"
+		}
 		return stages.Count(n), f
 	case reflect.TypeFor[stages.Bytes]():
 		return size(v)
@@ -135,6 +138,10 @@ func scalar(t reflect.Type, v cty.Value) (any, *fault) {
 		return duration(v)
 	case reflect.TypeFor[stages.Jitter]():
 		return jitter(v)
+	case reflect.TypeFor[stages.Values]():
+		return values(v)
+	case reflect.TypeFor[map[string]string]():
+		return texts(v)
 	case reflect.TypeFor[stages.Path]():
 		s, f := text(v)
 		if f == nil && s == "" {
@@ -295,6 +302,7 @@ func valueOf(field reflect.Value) cty.Value {
 		if v == 0 {
 			return cty.StringVal("auto")
 		}
+		return cty.NumberIntVal(int64(max(v, 0)))
 	case stages.Bytes:
 		return cty.StringVal(v.Text())
 	case time.Duration:
@@ -304,6 +312,10 @@ func valueOf(field reflect.Value) cty.Value {
 			return cty.StringVal(durationText(v.Time))
 		}
 		return cty.NumberFloatVal(v.Fraction)
+	case stages.Values:
+		return objectOf(v)
+	case map[string]string:
+		return objectOf(v)
 	}
 	switch field.Kind() {
 	case reflect.String:
@@ -348,6 +360,20 @@ func Literal(v any) string {
 	return literal(valueOf(reflect.ValueOf(v)))
 }
 
+// literal writes a value in one line: an object's attributes are set apart by commas.
 func literal(v cty.Value) string {
-	return string(hclwrite.TokensForValue(v).Bytes())
+	lines := strings.Split(string(hclwrite.TokensForValue(v).Bytes()), "\n")
+	var s strings.Builder
+	for i, line := range lines {
+		line = strings.TrimSpace(line)
+		switch {
+		case i == 0:
+		case strings.HasSuffix(lines[i-1], "{"), strings.HasPrefix(line, "}"):
+			s.WriteString(" ")
+		default:
+			s.WriteString(", ")
+		}
+		s.WriteString(line)
+	}
+	return s.String()
 }

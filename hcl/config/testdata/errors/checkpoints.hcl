@@ -34,7 +34,7 @@ experiment "checkpoints" {
 
 experiment "pools" {
   pool "loader" {
-    workers  = 0      # error: Value out of range
+    workers  = -1     # error: Value out of range
     on_error = "skip" # error: Misplaced attribute
     load "folder" "photos" {
       path    = "photos"
