@@ -50,7 +50,6 @@ type Pool interface {
 	Kept(k int) int64
 	// Notes returns remarks on the pool's processes that bear on the measurements, such as libraries' own threads.
 	Notes() []PoolNote
-	CPUTime() (time.Duration, bool)
 	Close() error
 }
 
