@@ -242,7 +242,7 @@ func (m mark) interval(from mark, r *run, iv *Interval) {
 	for s, g := range plan.Segments {
 		accounts := iv.Stages[g.First : g.Last+1]
 		for i := range accounts {
-			accounts[i].Workers = g.Workers
+			accounts[i].Workers = max(g.Workers, 1) // at the least, the main process does the work
 		}
 		for w := range m.pools[s] {
 			d := m.pools[s][w].sub(from.pools[s][w])

@@ -194,6 +194,20 @@ func (p *Pipeline) Device() gpu.Info { return p.device.Info() }
 // Step returns the training step, for those who ask it for more than to run.
 func (p *Pipeline) Step() gpu.Step { return p.step }
 
+// Notes returns remarks on what was seen of the work that other processes do.
+func (p *Pipeline) Notes() []stages.PoolNote {
+	var notes []stages.PoolNote
+	if p.pool != nil {
+		notes = p.pool.Notes()
+	}
+	if s, ok := p.step.(gpu.Timed); ok {
+		if clock := s.Timed(); clock != "" {
+			notes = append(notes, stages.PoolNote{Code: "step_clock", Text: "The time of a training step is " + clock + "."})
+		}
+	}
+	return notes
+}
+
 // Close frees all that the pipeline holds.
 func (p *Pipeline) Close() error {
 	var errs []error

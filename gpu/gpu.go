@@ -92,6 +92,12 @@ type Losser interface {
 	Loss() (float64, error)
 }
 
+// Timed is implemented by steps that can be timed in several ways.
+type Timed interface {
+	// Timed says how they were so far, to follow "the time of a training step is": "taken by events on the GPU"; "" before the first.
+	Timed() string
+}
+
 // Input is what a step is told about the batches it will get.
 type Input struct {
 	Sample  stages.Type

@@ -53,6 +53,8 @@ func (s *session) crew(stage int) string {
 		workers, are = "one worker", "is"
 	}
 	switch {
+	case g.Workers == 0:
+		return fmt.Sprintf("The main process, which does the work of pool %s between the steps, is", g.Pool)
 	case g.Pool != "":
 		whose, workers = "The", workers+" of pool "+g.Pool
 	case g.First < g.Last:
@@ -72,7 +74,10 @@ func (s *session) reinforce(stage int) string {
 		whom = "them"
 	}
 	more := "one more"
-	if g.Workers == 1 {
+	switch g.Workers {
+	case 0:
+		more = "a worker"
+	case 1:
 		more = "a second worker"
 	}
 	return fmt.Sprintf("give %s %s (workers = %d)", whom, more, g.Workers+1)

@@ -81,7 +81,7 @@ func (s *session) result(x *series) ProbeResult {
 
 // stage sums up what the baseline's accounts say of a stage, and what probes do.
 func (s *session) stage(i int) StageResult {
-	r := StageResult{Address: s.address(i), Workers: s.segmentOf(i).Workers}
+	r := StageResult{Address: s.address(i), Workers: max(s.segmentOf(i).Workers, 1)}
 	base := s.baseline()
 	if accounts := s.accounts(i); len(accounts) > 0 {
 		share := func(part func(engine.Account) float64) *float64 {

@@ -179,7 +179,7 @@ func (p *progress) summary() string {
 	if p.last.Elapsed > 0 && p.last.Steps > 0 {
 		parts = append(parts, ui.Number(p.last.Interval.Rate())+" steps/s")
 	}
-	if p.done > 0 {
+	if p.done > 0 && p.expected > 0 {
 		left := time.Since(p.began) / time.Duration(p.done) * time.Duration(p.expected-p.done)
 		parts = append(parts, fmt.Sprintf("about %d:%02d min left", int(left.Minutes()), int(left.Seconds())%60))
 	}

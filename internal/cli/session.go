@@ -136,7 +136,15 @@ func (r *session) measurement() (func(context.Context) (*bisect.Report, error), 
 
 // search runs the whole bisection.
 func (r *session) search(ctx context.Context) (*bisect.Report, error) {
-	return bisect.Search(ctx, r.pipeline.Plan, r.pipeline, bisect.Options{Cores: r.cores, Observe: r.observe})
+	report, err := bisect.Search(ctx, r.pipeline.Plan, r.pipeline, bisect.Options{Cores: r.cores, Observe: r.observe})
+	if report != nil && err == nil {
+		for _, n := range r.pipeline.Notes() {
+			note := bisect.Note{Code: n.Code, Text: n.Text}
+			report.Notes = append(report.Notes, note)
+			r.observe(bisect.Noted{Note: note})
+		}
+	}
+	return report, err
 }
 
 // begin stores the run's start.

@@ -20,10 +20,10 @@ type planView struct {
 	Experiment    string         `json:"experiment"`
 	Description   string         `json:"description"`
 	Seed          uint64         `json:"seed"`
-	Items         int            `json:"items"`
+	Items         int            `json:"items"`   // 0: unknown
 	Classes       int            `json:"classes"` // 0: the items have no labels
 	BatchSize     int            `json:"batch_size"`
-	StepsPerEpoch int            `json:"steps_per_epoch"`
+	StepsPerEpoch int            `json:"steps_per_epoch"` // 0: unknown
 	Segments      []segmentView  `json:"segments"`
 	Boundaries    []boundaryView `json:"boundaries"`
 	CacheBatches  int            `json:"cache_batches"`
@@ -121,8 +121,14 @@ func (s *state) showPlan(v *planView, further bool) {
 	if v.Classes > 0 {
 		classes = fmt.Sprintf(" in %s", counted(v.Classes, "class", "classes"))
 	}
-	fmt.Fprintf(s.stdout, "%s%s: %s of %s an epoch\n\n", count(v.Items, "item"), classes,
-		count(v.StepsPerEpoch, "step"), count(v.BatchSize, "sample"))
+	items, steps := count(v.Items, "item"), count(v.StepsPerEpoch, "step")
+	if v.Items == 0 {
+		items = "An unknown number of items"
+	}
+	if v.StepsPerEpoch == 0 {
+		steps = "an unknown number of steps"
+	}
+	fmt.Fprintf(s.stdout, "%s%s: %s of %s an epoch\n\n", items, classes, steps, count(v.BatchSize, "sample"))
 
 	t := ui.Table{Columns: []ui.Column{{Head: "segment"}, {Head: "stage"}, {Head: "workers", Right: true}, {Head: "queue"},
 		{Head: "gives"}, {Head: "probe point"}}}
