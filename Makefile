@@ -1,5 +1,5 @@
 # pipectl needs Go and gcc. What else it needs is libjpeg-turbo's headers: `make deps` installs them, and without them
-# pipectl is built with Go's own JPEG decoder. The tests need g++ too, and install it.
+# pipectl is built with Go's own JPEG decoder. The tests need g++ and PyTorch too, and install them.
 .DEFAULT_GOAL := build
 SHELL := /bin/sh
 comma := ,
@@ -28,13 +28,21 @@ help: ## print this list
 deps: ## install libjpeg-turbo's headers where they are missing, as root or through sudo
 	@tools/deps
 
+deps-python: ## install PyTorch and torchvision where no python3 has them, as root or through sudo
+	@tools/deps python
+
 build: deps ## build bin/pipectl
 	$(BUILD) -o $(BIN) ./cmd/pipectl
 
 demo: build ## bisect a real image pipeline on the bundled photos: set-up and all, about a minute
 	$(BIN) run examples/photos -e photos
 
-test: deps test-cuda ## run all tests, with the race detector where it can
+test: deps-python tests ## run all tests, with the race detector where it can
+
+test-core: override TAGS += core
+test-core: tests ## run the tests that need no PyTorch
+
+tests: deps test-cuda
 	$(TEST) $(RACE) -timeout 12m $(PACKAGES)
 	$(if $(RACE),$(TEST) -run 'TestLearnsFashion|TestNoAllocation' ./gpu/cpu ./engine) # what the race detector is too slow for
 
@@ -89,4 +97,4 @@ examples: build ## run every example, in turn
 clean: ## remove what was built
 	rm -rf bin
 
-.PHONY: help deps build demo test emulator test-cuda ptx gpu-check check-cuda-h check fmt docs golden bench examples clean
+.PHONY: help deps deps-python build demo test test-core tests emulator test-cuda ptx gpu-check check-cuda-h check fmt docs golden bench examples clean
