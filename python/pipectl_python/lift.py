@@ -384,15 +384,17 @@ def lift(dataset, paths):
         if path in found:
             raise NotLiftable("%s is lifted twice" % path)
         holder, step, value = _holder(dataset, path)
-        if value is None or not callable(value):
+        if not callable(value) and not _is_list(value):
             raise NotLiftable("%s of the dataset, a %s, is %s: there is nothing to lift" % (path, type(dataset).__name__, "None" if value is None else "not callable"))
         found[path] = (holder, step, value)
     done = []
     for path, (holder, step, value) in found.items():
         try:
-            _replace(holder, step, Capture(path))
+            # A dataset calls the callables of a list one after the other: as it would one alone.
+            capture = type(value)([Capture(path)]) if _is_list(value) else Capture(path)
+            _replace(holder, step, capture)
             done.append((holder, step, value))
-            replaced = type(_follow(holder, step)) is Capture
+            replaced = _follow(holder, step) is capture
         except Exception as e:  # a property, a torch.nn.Module's child, __slots__, a tuple: their errors differ
             replaced, cause = False, e
         else:
@@ -515,7 +517,7 @@ def _filled(value, path, depth, filling):
 
 
 def steps(callable):
-    """Takes a Compose apart: returns [(suffix, step)], where the suffix is the step's path from the callable, such as
+    """Takes a Compose, or a list of callables, apart: returns [(suffix, step)], where the suffix is the step's path from the callable, such as
     ".transforms[0]"; [("", callable)] where it is no Compose, or more than its steps one after the other."""
     out = []
     for suffix, child in _children(callable):
@@ -525,6 +527,8 @@ def steps(callable):
 
 def _children(callable):
     kind = type(callable)
+    if _is_list(callable):
+        return [("[%d]" % i, child) for i, child in enumerate(callable)]
     if kind.__name__ == "Sequential" and kind.__module__.startswith("torch.nn."):
         hooks = ("_forward_hooks", "_forward_pre_hooks")
         if any(getattr(callable, name, None) for name in hooks):
@@ -543,6 +547,11 @@ def _children(callable):
     if not all(map(_is_callable, children)):
         return []
     return [(".transforms[%d]" % i, child) for i, child in enumerate(children)]
+
+
+def _is_list(thing):
+    """Reports whether a thing is a list or tuple of callables."""
+    return type(thing) in (list, tuple) and len(thing) > 0 and all(map(_is_callable, thing))
 
 
 def _is_callable(thing):
