@@ -29,7 +29,7 @@ deps: ## install libjpeg-turbo's headers where they are missing, as root or thro
 	@tools/deps
 
 deps-python: ## install PyTorch and torchvision where no python3 has them, as root or through sudo
-	@tools/deps python
+	@tools/deps python >/dev/null
 
 build: deps ## build bin/pipectl
 	$(BUILD) -o $(BIN) ./cmd/pipectl

@@ -142,7 +142,8 @@ func TestAllHere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tested := map[string]bool{"photos": true, "known-answers": true, "fashion": true, "feed-a-gpu": true, "custom-operator": true}
+	tested := map[string]bool{"photos": true, "known-answers": true, "fashion": true, "feed-a-gpu": true, "custom-operator": true,
+		"pytorch": true, "text": true, "audio": true}
 	for _, e := range entries {
 		if e.IsDir() && !tested[e.Name()] {
 			t.Errorf("the example %s has no test", e.Name())

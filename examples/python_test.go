@@ -1,0 +1,51 @@
+//go:build !core
+
+package examples_test
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+)
+
+// interpreter returns a Python interpreter that has PyTorch and torchvision.
+func interpreter(t *testing.T) string {
+	t.Helper()
+	for _, python := range []string{os.Getenv("PIPECTL_TEST_PYTHON"), "python3", "/usr/bin/python3"} {
+		if python != "" && exec.Command(python, "-c", "import torch, torchvision").Run() == nil {
+			return python
+		}
+	}
+	t.Fatal("no interpreter has torch and torchvision: make deps-python installs them")
+	return ""
+}
+
+func TestPyTorch(t *testing.T) {
+	bin, python := build(t, "../cmd/pipectl"), interpreter(t)
+	got := run(t, bin, "pytorch", "-e", "train", "--var", "python="+python)
+	if len(got) != 1 {
+		t.Fatalf("%d verdicts", len(got))
+	}
+	notWrong(t, got[0], "augment.gaussian_blur")
+	measured(t, run(t, bin, "pytorch", "-e", "train_fixed", "--var", "python="+python, "--probe", "baseline"))
+}
+
+func TestText(t *testing.T) {
+	bin := build(t, "../cmd/pipectl")
+	got := run(t, bin, "text", "-e", "text")
+	if len(got) != 1 {
+		t.Fatalf("%d verdicts", len(got))
+	}
+	notWrong(t, got[0], "prepare.tokenize")
+	measured(t, run(t, bin, "text", "-e", "text_fixed", "--probe", "baseline"))
+}
+
+func TestAudio(t *testing.T) {
+	bin, python := build(t, "../cmd/pipectl"), interpreter(t)
+	got := run(t, bin, "audio", "-e", "audio", "--var", "python="+python)
+	if len(got) != 1 {
+		t.Fatalf("%d verdicts", len(got))
+	}
+	notWrong(t, got[0], "prepare.resample")
+	measured(t, run(t, bin, "audio", "-e", "audio_fixed", "--var", "python="+python, "--probe", "baseline"))
+}
