@@ -1,0 +1,202 @@
+"""The main process: imports the user's code, and does what pipectl asks for, one request at a time.
+
+File descriptors 3, 4 and 5 are the control socket, the arena, and a pipe that stays open as long as pipectl lives.
+"""
+
+import fcntl
+import importlib
+import json
+import mmap
+import os
+import platform
+import select
+import signal
+import socket
+import struct
+import sys
+import traceback
+
+CONTROL, ARENA, LIFE = 3, 4, 5
+
+# What can be asked for: the module and the function. Modules are imported when they are first needed.
+OPS = {
+    "hello": ("main", "hello"),
+    "exited": ("main", "exited"),
+    "resolve": ("refs", "resolve_op"),
+    "name": ("refs", "name_op"),
+    "fork": ("serve", "fork"),
+    "step.open": ("step", "open_step"),
+    "step.run": ("step", "run"),
+    "step.close": ("step", "close"),
+    "pool.open": ("pool", "open_pool"),
+    "pool.start": ("pool", "start"),
+    "pool.next": ("pool", "next_batch"),
+    "pool.free": ("pool", "free"),
+    "pool.close": ("pool", "close"),
+    "adopt": ("adopt", "adopt"),
+}
+
+
+class Fault(Exception):
+    """A mistake that the helper itself found in what it was asked for, or in what the user's code gave."""
+
+    def __init__(self, kind, message, address=None, index=None):
+        super().__init__(message)
+        self.kind, self.address, self.index = kind, address, index
+
+
+class State:
+    """What the main process holds from one request to the next."""
+
+    def __init__(self, control, arena):
+        self.control = control
+        self.arena = arena  # an mmap of all of it
+        self.objects = {}  # what references name, see refs.py
+        self.children = set()  # process ids
+        self.exits = {}  # status by process id, of those that ended
+        self.python = "python3"  # as the file names the interpreter
+        self.pythonpath = []
+
+    def reap(self):
+        """Takes note of the stage processes that have ended."""
+        for pid in list(self.children):
+            try:
+                ended, status = os.waitpid(pid, os.WNOHANG)
+            except ChildProcessError:  # the user's code waited for it
+                ended, status = pid, 0
+            if ended:
+                self.children.discard(pid)
+                self.exits[pid] = status
+
+
+class Connection:
+    """A control socket: frames of a length (uint32, little endian) and so many bytes."""
+
+    def __init__(self, sock):
+        self.sock = sock
+        self.files = []  # descriptors that came with the last frame
+
+    def receive(self):
+        """Returns the next frame, or None at the end."""
+        head = self._exactly(4)
+        if head is None:
+            return None
+        return self._exactly(struct.unpack("<I", head)[0])
+
+    def _exactly(self, n):
+        parts = bytearray()
+        while len(parts) < n:
+            data, ancillary, _, _ = self.sock.recvmsg(n - len(parts), socket.CMSG_SPACE(4 * 4))
+            for level, kind, fds in ancillary:
+                if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+                    for (fd,) in struct.iter_unpack("i", fds[: len(fds) // 4 * 4]):
+                        os.set_inheritable(fd, False)
+                        self.files.append(fd)
+            if not data:
+                return None
+            parts += data
+        return bytes(parts)
+
+    def send(self, body):
+        self.sock.sendall(struct.pack("<I", len(body)) + body)
+
+
+def main():
+    """Serves pipectl until it is gone."""
+    for fd in (CONTROL, ARENA, LIFE):
+        os.set_inheritable(fd, False)
+    die_with_pipectl(LIFE)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(line_buffering=True, errors="backslashreplace")
+    if sys.path[0] == "":
+        del sys.path[0]  # the working directory, which is pipectl's
+    sys.argv = ["pipectl"]
+    control = socket.socket(fileno=CONTROL)
+    state = State(Connection(control), mmap.mmap(ARENA, 0))
+    while True:
+        body = state.control.receive()
+        if body is None:
+            os.killpg(0, signal.SIGKILL)
+        state.reap()
+        state.control.send(b"J" + json.dumps(reply_to(state, json.loads(body[1:]))).encode())
+
+
+def die_with_pipectl(life):
+    """Has the kernel kill this group of processes when the pipe's other end is closed, whatever the processes do meanwhile."""
+    set_signal = 10  # F_SETSIG of <fcntl.h>, which the module fcntl lacks
+    fcntl.fcntl(life, set_signal, signal.SIGKILL)
+    fcntl.fcntl(life, fcntl.F_SETOWN, -os.getpgrp())
+    fcntl.fcntl(life, fcntl.F_SETFL, fcntl.fcntl(life, fcntl.F_GETFL) | os.O_ASYNC)
+    if select.select([life], [], [], 0)[0]:  # it was closed before
+        os.killpg(0, signal.SIGKILL)
+
+
+def reply_to(state, request):
+    """Does what is asked for and returns the reply."""
+    try:
+        module, function = OPS[request["op"]]
+        if module == "main":
+            do = globals()[function]
+        else:
+            do = getattr(importlib.import_module("pipectl_python." + module), function)
+        return {"ok": do(state, request)}
+    except BaseException as e:  # sys.exit of the user's code, too
+        return {"error": describe(e)}
+
+
+def hello(state, request):
+    """Prepares the process."""
+    state.python, state.pythonpath = request["python"], request["pythonpath"]
+    sys.path[0:0] = state.pythonpath
+    return {"version": platform.python_version(), "executable": sys.executable}
+
+
+def exited(state, request):
+    """Returns the wait status of a stage process that has ended, None where it hasn't."""
+    return state.exits.get(request["pid"])
+
+
+def describe(error):
+    """Returns an exception as a reply has it."""
+    if isinstance(error, Fault):
+        described = {"kind": error.kind, "message": str(error)}
+        if error.address is not None:
+            described["address"] = error.address
+        if error.index is not None:
+            described["index"] = error.index
+        if error.__cause__ is not None:
+            cause = error.__cause__
+            described.update(type=class_name(cause), message=message_of(cause), traceback=trace(cause))
+        return described
+    return {"kind": "exception", "type": class_name(error), "message": message_of(error), "traceback": trace(error)}
+
+
+def class_name(error):
+    kind = type(error)
+    if kind.__module__ in ("builtins", "__main__"):
+        return kind.__qualname__
+    return kind.__module__ + "." + kind.__qualname__
+
+
+def message_of(error):
+    try:
+        return str(error)
+    except Exception as e:  # the user's class may be faulty
+        return "(its text can't be had: " + class_name(e) + ")"
+
+
+def trace(error):
+    """Returns an exception's traceback as Python prints it, without this helper's frames and those of the import machinery."""
+    described = traceback.TracebackException.from_exception(error)
+    seen = set()
+    pending = [described]
+    while pending:
+        e = pending.pop()
+        if e is None or id(e) in seen:
+            continue
+        seen.add(id(e))
+        e.stack[:] = [f for f in e.stack if "/pipectl_python/" not in f.filename and not f.filename.startswith("<frozen importlib")]
+        pending += [e.__cause__, e.__context__]
+        pending += getattr(e, "exceptions", None) or []
+    return "".join(described.format()).rstrip("\n")
