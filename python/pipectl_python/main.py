@@ -33,7 +33,8 @@ OPS = {
     "pool.next": ("pool", "next_batch"),
     "pool.free": ("pool", "free"),
     "pool.close": ("pool", "close"),
-    "adopt": ("adopt", "adopt"),
+    "adopt.find": ("adopt", "find"),
+    "adopt.describe": ("adopt", "describe"),
 }
 
 

@@ -1,0 +1,461 @@
+"""Adoption: finds a user's DataLoader or dataset, and describes it, step by step, for an experiment file.
+
+Ops: "adopt.find" imports the user's modules and finds what the references name; "adopt.describe" takes the dataset's transforms
+apart, as far as trials in forked processes show that the samples stay the same.
+"""
+
+import dataclasses
+import functools
+import inspect
+import os
+import re
+import sys
+import typing
+
+from . import lift, refs, trial
+from .main import Fault
+
+# Names under which datasets keep their transforms. What these hold is said to stay inside where it can't be lifted.
+USUAL = re.compile(r"^_*(\w+_)?(transforms?|transformations?|augment\w*|preprocess\w*|pipeline|tf|tfm|tfms|tfs|aug|augs|tokeni[sz]er|tokeni[sz]e)(_\w+)?$")
+
+# Names of classes and functions that draw at random, where a trial doesn't show it: with p=0.5, a few samples may all be spared.
+RANDOM = re.compile(r"random|jitter|auto_?augment|augmix|mixup|cutmix|erasing|dropout|noise|mask(ing)?\b", re.IGNORECASE)
+
+CANDIDATES = 32  # attributes that are tried
+
+TEXT = 100  # characters of a callable's repr that are worth showing
+
+
+# ---------------------------------------------------------------------------------------------------------------------------------------
+# Finding
+
+
+def find(state, request):
+    """Imports and finds what request["from"] and, if it isn't None, request["step"] name."""
+    reference, found = source(state, request["from"])
+    step = request.get("step")
+    described = {"reference": reference, "step": None if step is None else training_step(state, step), "seed": torch_seed()}
+    state.adopted = reference, found
+    return described
+
+
+def torch_seed():
+    """Returns the seed that the user's code gave to torch, or None. A generator that nobody seeded has one of 64 random bits."""
+    torch = sys.modules.get("torch")
+    seed = torch.initial_seed() if torch else None
+    return seed if seed is not None and seed < 2**32 else None
+
+
+def source(state, reference):
+    """Returns the reference and the object of the one DataLoader or dataset that a reference, or a module alone, names, calling what
+    makes it."""
+    module, _, path = reference.partition(":")
+    namespace = refs.remember(state, module, lambda: refs.load(state, module))
+    if not path:
+        found = [(f"{module}:{ref}", value) for ref, value in members(namespace) if is_loader(value)]
+        return one_of(module, found, listing(module, namespace))
+    try:
+        value = refs.resolve(state, reference)
+    except Fault as e:
+        if e.kind == "attribute":
+            raise Fault(e.kind, f"{e}. {listing(module, namespace)}") from None
+        raise
+    if not is_source(value) and callable(value):
+        needs = required(value)
+        if needs:
+            raise Fault(
+                "signature",
+                f"{reference} needs {listed(needs)}: add a function to {module} that takes no arguments and returns the DataLoader, and name that",
+            )
+        reference += "()"
+        value = refs.resolve(state, reference)
+    if is_source(value):
+        return reference, value
+    inside = [(reference + suffix, v) for suffix, v in contained(value) if is_source(v)]
+    if inside:
+        return one_of(reference, [(ref, v) for ref, v in inside if is_loader(v)] or inside, "")
+    raise Fault(
+        "result", f"{reference} is {a(type(value).__name__)}, not a DataLoader or dataset, or a function that returns one. {listing(module, namespace)}"
+    )
+
+
+def one_of(what, found, otherwise):
+    """Returns the only one of what was found."""
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise Fault("attribute", f"{what} alone names no DataLoader. {otherwise}")
+    kind = "DataLoaders" if is_loader(found[0][1]) else "datasets"
+    raise Fault("attribute", f"there are {len(found)} {kind} in {what}: name one, {listed([ref for ref, _ in found], ' or ')}")
+
+
+def listed(names, last=" and "):
+    """Joins names in prose."""
+    return last.join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+def listing(module, namespace):
+    """Words which DataLoaders, datasets and functions that might make one are in a module."""
+    found = members(namespace)
+    for kind, test in ("DataLoaders", is_loader), ("datasets", is_source):
+        names = [f"{module}:{ref}" for ref, value in found if test(value)]
+        if names:
+            return f"The module has the {kind} {listed(names[:20])}"
+    makers = [
+        f"{module}:{name}"
+        for name, value in vars(namespace).items()
+        if inspect.isfunction(value) and value.__module__ == namespace.__name__ and re.search("load|data|pipe", name, re.IGNORECASE)
+    ]
+    if makers:
+        return f"The module has no DataLoader, but functions that may return one: {listed(makers[:20])}"
+    return "The module has no DataLoader: make one at its top, or in a function that takes no arguments, and name that"
+
+
+def members(module):
+    """Returns the loaders and datasets at the top of a module, and in the tuples, lists and dicts there."""
+    found, seen = [], set()
+    for name, value in list(vars(module).items()):
+        if name.startswith("__") or isinstance(value, type):
+            continue
+        for suffix, v in [("", value)] + contained(value):
+            if (is_loader(v) or is_dataset(v)) and id(v) not in seen:
+                seen.add(id(v))
+                found.append((name + suffix, v))
+    return found
+
+
+def contained(value):
+    """Returns what a tuple, list, dict or dataclass holds, by how a reference reaches it."""
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return [("." + name, getattr(value, name)) for name in value._fields]
+    if isinstance(value, (tuple, list)):
+        return [(f"[{i}]", v) for i, v in enumerate(value[:100])]
+    if isinstance(value, dict):
+        return [(f'["{k}"]', v) for k, v in list(value.items())[:100] if isinstance(k, str) and '"' not in k and "\\" not in k]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return [("." + f.name, getattr(value, f.name, None)) for f in dataclasses.fields(value)]
+    return []
+
+
+def torch_data():
+    """Returns torch.utils.data if the user's code has imported it."""
+    return sys.modules.get("torch.utils.data")
+
+
+def is_loader(value):
+    data = torch_data()
+    return data is not None and isinstance(value, data.DataLoader)
+
+
+def is_dataset(value):
+    """Reports whether a value says that it is a dataset: torch's, or by its class's name."""
+    data = torch_data()
+    if data is not None and isinstance(value, data.Dataset):
+        return True
+    cls = type(value)
+    return cls.__name__.lower().endswith(("dataset", "datapipe")) and (hasattr(cls, "__getitem__") or hasattr(cls, "__iter__"))
+
+
+def is_source(value):
+    """Reports whether a value is a loader or can serve as a dataset."""
+    if is_loader(value) or is_dataset(value):
+        return True
+    cls = type(value)
+    if isinstance(value, (type, str, bytes, tuple, list, dict)) or cls.__module__.partition(".")[0] in ("builtins", "collections", "numpy", "torch"):
+        return False
+    return hasattr(cls, "__getitem__") and hasattr(cls, "__len__")
+
+
+def training_step(state, reference):
+    """Describes a training step: a callable on one batch, or what makes one without arguments."""
+    value = refs.resolve(state, reference)
+    if not callable(value):
+        raise Fault("result", f"{reference} is {a(type(value).__name__)}, which can't be called: want a function on one batch, or one that makes it")
+    needs = required(value)
+    factory = isinstance(value, type) or not accepts_one(value)
+    if factory and needs:
+        raise Fault(
+            "signature",
+            f"{reference} needs {listed(needs)}: write a function that takes no arguments and returns the step, a callable on one batch, and name that",
+        )
+    if len(needs) > 1:
+        raise Fault("signature", f"{reference} takes {listed(needs)}: write a function that takes a batch alone and calls it, and name that")
+    return {"reference": reference, "factory": factory}
+
+
+def required(function):
+    """Returns the parameters of a callable that have no defaults; none where its signature is unknown."""
+    P = inspect.Parameter
+    return [
+        p.name
+        for p in parameters(function)
+        if p.default is P.empty and p.kind not in (P.VAR_POSITIONAL, P.VAR_KEYWORD)
+    ]
+
+
+def accepts_one(function):
+    """Reports whether a callable takes one positional argument."""
+    P = inspect.Parameter
+    known = parameters(function)
+    return known is UNKNOWN or any(p.kind in (P.POSITIONAL_ONLY, P.POSITIONAL_OR_KEYWORD, P.VAR_POSITIONAL) for p in known)
+
+
+UNKNOWN = ()  # the parameters of a callable of which Python doesn't know them
+
+
+def parameters(function):
+    try:
+        return list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return UNKNOWN
+
+
+# ---------------------------------------------------------------------------------------------------------------------------------------
+# Describing
+
+
+def describe(state, request):
+    """Describes what find found. The trials take request["limit"] seconds at most."""
+    reference, found = state.adopted
+    loader = found if is_loader(found) else None
+    dataset = found.dataset if loader is not None else found
+    base = reference + ".dataset" if loader is not None else reference
+    taken = trial.take_apart(dataset, candidates(dataset), loader, request["limit"])
+    names = Names()
+    steps = []
+    for part, suffix, function, random in taken.steps:
+        steps.append(
+            {
+                "block": "augment" if random or draws_by_name(function) else "prepare",
+                "name": names.of(function),
+                "part": part,
+                "reference": f"{base}.{part}{suffix}",
+                "text": text(function),
+            }
+        )
+    return {
+        "dataset": {
+            "class": type(dataset).__name__,
+            "name": identifier(snake(type(dataset).__name__), "data"),
+            "text": text(dataset),
+            "iterable": trial.iterable(dataset),
+            "length": length(dataset),
+        },
+        "lift": taken.lifted,
+        "steps": steps,
+        "opaque": opaque(taken),
+        "samples": taken.samples,
+        "note": taken.note,
+        "loader": None if loader is None else settings(loader, reference),
+    }
+
+
+def opaque(taken):
+    """Describes the transforms that stay inside the dataset, each once."""
+    seen = {id(function) for _, _, function, _ in taken.steps}
+    out = []
+    for path, function, reason in sorted(taken.opaque, key=lambda o: o[0].count(".")):
+        if usual(path) and id(function) not in seen:
+            seen.add(id(function))
+            out.append({"path": path, "text": text(function), "reason": reason})
+    return out
+
+
+def length(dataset):
+    try:
+        return len(dataset)
+    except Exception:  # unknown to the dataset, or not for it to tell
+        return None
+
+
+def settings(loader, reference):
+    """Describes how a DataLoader loads."""
+    batched = loader.batch_sampler is not None
+    iterable = trial.iterable(loader.dataset)
+    own = batched and loader.batch_size is None  # a batch_sampler of the user's
+    sampler = None if iterable else type(loader.batch_sampler if own else loader.sampler).__name__
+    return {
+        "class": type(loader).__name__,
+        "workers": loader.num_workers,
+        "prefetch": loader.prefetch_factor if loader.num_workers else None,
+        "batch": loader.batch_size if not own else getattr(loader.batch_sampler, "batch_size", None),
+        "batching": "batch_sampler" if own else "batch_size" if batched else "none",
+        "drop_last": bool(getattr(loader.batch_sampler, "drop_last", False)) if own else bool(loader.drop_last),
+        "sampler": sampler,
+        "shuffle": {"RandomSampler": True, "SequentialSampler": False}.get(sampler) if plain(loader.sampler) else None,
+        "collate": collate(loader, reference),
+        "pin_memory": bool(loader.pin_memory),
+        "worker_init_fn": None if loader.worker_init_fn is None else text(loader.worker_init_fn),
+        "persistent_workers": bool(getattr(loader, "persistent_workers", False)),
+        "generator": loader.generator is not None,
+        "timeout": loader.timeout,
+        "context": None if loader.multiprocessing_context is None else loader.multiprocessing_context.get_start_method(),
+    }
+
+
+def plain(sampler):
+    """Reports whether a sampler is what DataLoader makes of shuffle."""
+    return not getattr(sampler, "replacement", False) and getattr(sampler, "_num_samples", None) is None
+
+
+def collate(loader, reference):
+    """Returns a reference to the user's collate function, or None where it is torch's."""
+    function = loader.collate_fn
+    if (getattr(function, "__module__", None) or "").startswith("torch.utils.data"):
+        return None
+    name, module = getattr(function, "__qualname__", ""), getattr(function, "__module__", None)
+    if name.isidentifier() and module in sys.modules and getattr(sys.modules[module], name, None) is function:
+        return f"{module}:{name}"
+    return reference + ".collate_fn"
+
+
+# ---------------------------------------------------------------------------------------------------------------------------------------
+# Transforms of a dataset
+
+
+def candidates(dataset):
+    """Returns (path, callable or list of callables) of what may be transforms in a dataset and in those that it wraps: first those
+    that are named so, the innermost first, and what a transform of the user's own is made of before itself. What torchvision's
+    datasets keep twice comes last, in the place that fewer of them use."""
+    found = {}
+    for prefix, holder in holders(dataset):
+        for name, value in attributes(holder):
+            for path, v in entries(name, value):
+                found.setdefault(prefix + path, v)
+                if type(v) not in (list, tuple) and not composes(v) and not inspect.isroutine(v):
+                    found.update((f"{prefix}{path}.{n}", part) for n, part in attributes(v) if composes(part))
+    second = re.compile(r"(^|\.)transforms\.(target_)?transform\b")
+    ranked = sorted(found.items(), key=lambda c: (not usual(c[0]), bool(second.search(c[0])), -c[0].count(".")))  # stable
+    return ranked[:CANDIDATES]
+
+
+def usual(path):
+    """Reports whether transforms are usually kept under such names: the last, or that of what holds it."""
+    names = re.sub(r"\[[^]]*\]", "", path).split(".")
+    return any(USUAL.match(name) for name in names[-2:])
+
+
+def composes(value):
+    """Reports whether a value is a callable that can be taken apart into several."""
+    return is_transform(value) and len(lift.steps(value)) > 1
+
+
+def holders(dataset):
+    """Yields (path prefix, object) of a dataset, the datasets wrapped in it, and what they keep pairs of transforms in."""
+    seen, pending = set(), [("", dataset, 0)]
+    while pending:
+        prefix, holder, depth = pending.pop(0)
+        if id(holder) in seen:
+            continue
+        seen.add(id(holder))
+        yield prefix, holder
+        if depth == 6:
+            continue
+        for name, value in attributes(holder):
+            several = [(f"{name}[{i}]", v) for i, v in enumerate(value[:16])] if type(value) in (list, tuple) else []
+            for at, v in [(name, value)] + several:
+                if is_dataset(v) or is_loader(v) or type(v).__name__ == "StandardTransform":
+                    pending.append((prefix + at + ".", v, depth + 1))
+
+
+def attributes(holder):
+    """Returns the names and values of an object's own attributes, and of those of its class that are no methods."""
+    try:
+        own = dict(vars(holder))
+    except TypeError:  # it has slots
+        own = {}
+    for cls in type(holder).__mro__:
+        for name, value in vars(cls).items():
+            inherent = isinstance(value, (staticmethod, classmethod, property, type)) or inspect.isroutine(value)
+            if not name.startswith("__") and name not in own and not inherent and callable(value):
+                own[name] = value
+    return list(own.items())
+
+
+def entries(name, value):
+    """Yields (path, callable or list of callables) of what may be transforms in an attribute."""
+    if is_transform(value):
+        yield name, value
+    elif type(value) in (list, tuple) and value and all(is_transform(v) for v in value):
+        yield name, value
+    elif type(value) is dict:
+        for k, v in value.items():
+            if isinstance(k, str) and k.isidentifier() and is_transform(v):
+                yield f'{name}["{k}"]', v
+
+
+def is_transform(value):
+    return callable(value) and not isinstance(value, type) and not is_dataset(value) and not is_loader(value) and value is not None
+
+
+# ---------------------------------------------------------------------------------------------------------------------------------------
+# Names
+
+
+class Names:
+    """Gives each callable a name that no other has."""
+
+    def __init__(self):
+        self.used = set()
+
+    def of(self, function):
+        base = identifier(snake(callable_name(function)), "step")
+        name, n = base, 1
+        while name in self.used:
+            n += 1
+            name = f"{base}_{n}"
+        self.used.add(name)
+        return name
+
+
+def callable_name(function):
+    """Returns the name of a callable: its function's, or its class's."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    inner = getattr(function, "lambd", None)  # torchvision's Lambda
+    if inner is not None and callable(inner):
+        return callable_name(inner)
+    name = getattr(function, "__name__", None)
+    if not isinstance(name, str):
+        name = type(function).__name__
+    return "lambda" if name == "<lambda>" else name
+
+
+def snake(name):
+    """Returns a name in snake case: RGBToGray is rgb_to_gray."""
+    name = re.sub(r"([A-Z]+)([A-Z][a-z])", r"\1_\2", name)
+    return re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name).lower()
+
+
+def identifier(name, otherwise):
+    """Returns a name as the language takes it: letters, digits and underscores, beginning with a letter."""
+    name = re.sub(r"[^a-z0-9]+", "_", name).strip("_")
+    if name and not name[0].isalpha():
+        name = otherwise + "_" + name
+    return name[:60].rstrip("_") or otherwise
+
+
+def draws_by_name(function):
+    while isinstance(function, functools.partial):
+        function = function.func
+    return bool(RANDOM.search(callable_name(function)))
+
+
+def text(value):
+    """Returns a value's repr in one line, shortened where it is long, or what it is where that tells nothing."""
+    try:
+        shown = " ".join(repr(value).split())
+    except Exception:  # the user's own __repr__
+        shown = ""
+    if re.match(r"\w+\(", shown) and " at 0x" not in shown:
+        shown = shown.replace("( ", "(").replace(" )", ")")
+        if len(shown) > TEXT:
+            shown = shown[: TEXT - 2].rpartition(" ")[0] + " …)"
+        return shown
+    if inspect.isroutine(value) or isinstance(value, functools.partial):
+        return callable_name(value)
+    return type(value).__name__
+
+
+def a(noun):
+    return ("an " if noun[:1].lower() in "aeiou" else "a ") + noun
