@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pipectl/pipectl/gpu"
+	"github.com/pipectl/pipectl/internal/machine"
 	"github.com/pipectl/pipectl/stages"
 )
 
@@ -85,7 +86,9 @@ type flight struct {
 // that an asynchronous device needn't wait for the host; where time is taken, it waits for the step first.
 func (p *Pipeline) eat(r *run, iv *Interval, warmup, steps int, observe func(Step)) {
 	var from mark
+	var usage machine.Usage
 	if warmup == 0 {
+		usage = p.usage() // it takes its time, which is not to be measured
 		from = r.mark()
 	}
 	var before *flight
@@ -131,11 +134,27 @@ func (p *Pipeline) eat(r *run, iv *Interval, warmup, steps int, observe func(Ste
 			return
 		}
 		if n+1 == warmup {
+			usage = p.usage()
 			from = r.mark()
 		}
 	}
 	if settle() {
 		r.mark().interval(from, r, iv)
+		iv.disturbed(usage, p.usage())
+	}
+}
+
+// disturbed notes what others did from one reading to another.
+func (iv *Interval) disturbed(from, to machine.Usage) {
+	iv.Others, iv.Throttled, iv.Swapped = -1, -1, -1
+	if from.Busy >= 0 && to.Busy >= 0 && iv.CPU >= 0 && iv.Elapsed > 0 {
+		iv.Others = max((to.Busy-from.Busy).Seconds()/iv.Elapsed.Seconds()-iv.CPU, 0)
+	}
+	if from.Throttled >= 0 && to.Throttled >= 0 {
+		iv.Throttled = to.Throttled - from.Throttled
+	}
+	if from.Swapped >= 0 && to.Swapped >= 0 {
+		iv.Swapped = to.Swapped - from.Swapped
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pipectl/pipectl/engine/cache"
 	"github.com/pipectl/pipectl/gpu"
+	"github.com/pipectl/pipectl/internal/machine"
 	"github.com/pipectl/pipectl/stages"
 )
 
@@ -19,6 +20,8 @@ type Options struct {
 	OpenDevice func(want string) (gpu.Device, error)
 	// Memory is what the machine has to spare, in bytes; 0 if unknown.
 	Memory int64
+	// ReadUsage reads what may disturb measurements; nil: that isn't known.
+	ReadUsage func() machine.Usage
 	// OnSkip is told of every item that is skipped for the first time. It may be called from several goroutines.
 	OnSkip func(SkippedItem)
 }
@@ -293,6 +296,14 @@ func (p *Pipeline) cpuTime() time.Duration {
 		total += d
 	}
 	return total
+}
+
+// usage reads what may disturb measurements.
+func (p *Pipeline) usage() machine.Usage {
+	if p.opts.ReadUsage == nil {
+		return machine.Usage{Busy: -1, Throttled: -1, Swapped: -1}
+	}
+	return p.opts.ReadUsage()
 }
 
 // skip notes that a stage failed on an item. It returns the error that ends the run where that isn't allowed, or not

@@ -45,7 +45,11 @@ type Interval struct {
 	Starved    time.Duration // the part of Elapsed for which the step waited for data
 	Stages     []Account     // one for each stage of the plan, in its order; a stage that didn't run has no items
 	Skipped    int64         // items skipped, warm-up included
-	CPU        float64       // cores that this process kept busy on average; -1 if unknown
+	CPU        float64       // cores that this process, and those that work for it, kept busy on average; -1 if unknown
+	// What disturbed the interval.
+	Others    float64       // cores that others kept busy on average, of those that this process may use; -1 if unknown
+	Throttled time.Duration // for which this process's threads had to wait because its CPU quota was used up; -1 if unknown
+	Swapped   int64         // bytes to and from swap, by anyone; -1 if unknown
 }
 
 // Rate returns steps per second.

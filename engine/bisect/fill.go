@@ -13,6 +13,9 @@ import (
 // fill puts what was measured into the report.
 func (s *session) fill() {
 	r := s.report
+	if len(s.baseline().intervals) > 0 && len(s.ceiling().intervals) > 0 {
+		s.disturbances()
+	}
 	named := slices.IndexFunc(s.plan.Experiment.Stages, func(st engine.Stage) bool { return st.Address == r.Bottleneck })
 	base, ceiling := s.baseline(), s.ceiling()
 	if len(base.intervals) > 0 {

@@ -8,6 +8,10 @@ import (
 // The codes of a report's notes.
 const (
 	BudgetUsed       = "budget_used"       // the budget ended the session
+	CPUQuota         = "cpu_quota"         // the control group's quota held the pipeline up
+	Disturbed        = "disturbed"         // other processes' load may have made the verdict another one
+	OutsideLoad      = "outside_load"      // other processes kept cores busy
+	Swapping         = "swapping"          // memory was short
 	CacheLimit       = "cache_limit"       // a boundary's cache can't hold one batch
 	FewRounds        = "few_rounds"        // too few rounds for an interval of the wanted confidence
 	Interference     = "interference"      // the step gets faster without the stages although it never waited for them

@@ -34,6 +34,7 @@ type sim struct {
 	silent   bool                                           // there are no accounts
 	used     float64                                        // cores that are busy; 0: unknown
 	measure  func(p engine.Probe) error                     // is called for each interval; may be nil
+	disturb  func(*engine.Interval)                         // adds what disturbs an interval; may be nil
 	sleeps   bool                                           // intervals take their time
 
 	intervals int
@@ -69,9 +70,12 @@ func (m *sim) Measure(ctx context.Context, p engine.Probe, warmup, steps int) (e
 	if m.sleeps {
 		time.Sleep(time.Duration(t * float64(warmup+steps) * 1e6))
 	}
-	iv := engine.Interval{Steps: steps, Samples: int64(steps), Elapsed: elapsed, Starved: time.Duration(wait * float64(elapsed)), CPU: -1}
+	iv := engine.Interval{Steps: steps, Samples: int64(steps), Elapsed: elapsed, Starved: time.Duration(wait * float64(elapsed)), CPU: -1, Others: -1, Throttled: -1, Swapped: -1}
 	if m.used > 0 {
 		iv.CPU = m.used
+	}
+	if m.disturb != nil {
+		m.disturb(&iv)
 	}
 	if m.silent {
 		return iv, nil

@@ -18,6 +18,7 @@ import (
 	"github.com/pipectl/pipectl/engine/bisect"
 	"github.com/pipectl/pipectl/gpu/nvml"
 	"github.com/pipectl/pipectl/hcl/config"
+	"github.com/pipectl/pipectl/internal/machine"
 	"github.com/pipectl/pipectl/results"
 	"github.com/pipectl/pipectl/stages"
 )
@@ -67,7 +68,7 @@ func (k *skips) take() []engine.SkippedItem {
 // run opens the pipeline and the database, measures, and tells what it found.
 func (r *session) run(ctx context.Context) error {
 	memory := availableMemory(os.DirFS("/"))
-	pipeline, problems, err := engine.Open(ctx, r.experiment, engine.Options{OpenDevice: r.OpenDevice, Memory: memory, OnSkip: r.skips.add})
+	pipeline, problems, err := engine.Open(ctx, r.experiment, engine.Options{OpenDevice: r.OpenDevice, Memory: memory, OnSkip: r.skips.add, ReadUsage: usage()})
 	if pipeline != nil {
 		defer pipeline.Close()
 	}
@@ -119,6 +120,12 @@ func (r *session) run(ctx context.Context) error {
 		err = cause
 	}
 	return r.finish(ctx, report, err)
+}
+
+// usage returns what reads the counts of what may disturb a measurement on the cores that this process may use.
+func usage() func() machine.Usage {
+	root, cores := os.DirFS("/"), machine.Cores()
+	return func() machine.Usage { return machine.ReadUsage(root, cores) }
 }
 
 // measurement returns what measures, as the command line asks. The report is nil where none is asked for.

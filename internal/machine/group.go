@@ -119,6 +119,11 @@ func readStat(root fs.FS, name, key string) int64 {
 	if err != nil {
 		return 0
 	}
+	return stat(text, key)
+}
+
+// stat returns a number from a text of lines such as "inactive_file 4096", 0 where it isn't there.
+func stat(text []byte, key string) int64 {
 	for line := range strings.Lines(string(text)) {
 		if value, ok := strings.CutPrefix(strings.TrimSpace(line), key+" "); ok {
 			n, _ := strconv.ParseInt(value, 10, 64) // 0 where the kernel writes something else

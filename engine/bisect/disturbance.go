@@ -1,0 +1,90 @@
+package bisect
+
+import (
+	"time"
+
+	"github.com/pipectl/pipectl/stages"
+)
+
+const (
+	// outsideLoad is the share of the cores from which on what others use of them is told: the kernel counts in ticks of 10 ms,
+	// and less than this may be its rounding.
+	outsideLoad = 0.05
+	// crowded is the share of busy cores from which on work has to wait for a core now and then.
+	crowded = 0.8
+	// throttled is the share of the time from which on waiting for the CPU quota is told.
+	throttled = 0.01
+	// swapped is how many bytes to and from swap are told.
+	swapped = 1 << 20
+)
+
+// disturbances notes what disturbed the measurements, and withdraws a verdict that might be another one on a quiet machine.
+func (s *session) disturbances() {
+	var elapsed, waited time.Duration
+	var others, used, counted float64 // cores × seconds
+	var swap int64
+	for _, x := range s.series {
+		for _, iv := range x.intervals {
+			elapsed += iv.Elapsed
+			waited += max(iv.Throttled, 0)
+			swap += max(iv.Swapped, 0)
+			if iv.Others >= 0 && iv.CPU >= 0 {
+				others += iv.Others * iv.Elapsed.Seconds()
+				used += iv.CPU * iv.Elapsed.Seconds()
+				counted += iv.Elapsed.Seconds()
+			}
+		}
+	}
+	if share := waited.Seconds() / max(elapsed.Seconds(), 1e-9); share >= throttled {
+		s.note(CPUQuota, "The CPU quota of the control group held the pipeline up: its threads waited %v for it in %v of measuring. What is measured is the quota's limit as much as the pipeline's.",
+			waited.Round(time.Millisecond), elapsed.Round(time.Millisecond))
+	}
+	if swap >= swapped {
+		s.note(Swapping, "%s went to and from swap while it was measured: memory is short, and times may be the disk's. Use smaller batches or caches, or free memory.",
+			stages.Bytes(swap))
+	}
+	cores := float64(s.options.Cores)
+	if cores <= 0 || counted == 0 || others/counted < outsideLoad*cores {
+		return
+	}
+	others, used = others/counted, used/counted
+	s.note(OutsideLoad, "Other processes kept %.1f of the %d cores busy while it was measured.", others, s.options.Cores)
+	if others+used < crowded*cores {
+		return // there was a core for everyone
+	}
+	// What computes got at least this share of what it gets on a quiet machine; what waits was not slower. So each time may be
+	// shorter there by as much, and none is longer.
+	share := max(1-others/cores, 0.1)
+	if other := s.otherwise(share); other != "" {
+		s.note(Disturbed, "On a quiet machine %s may be the slowest instead of %s. Measure again when the other processes are gone.", other, s.report.Bottleneck)
+		s.report.Verdict, s.report.Bottleneck = Undecided, ""
+	}
+}
+
+// otherwise returns the stage that may be the slowest where the bottleneck's work takes only a share of the time that it was
+// measured to take; "" where the verdict stays the same.
+func (s *session) otherwise(share float64) string {
+	load := s.load(s.baseline().intervals)
+	named := -1
+	for i, st := range s.plan.Experiment.Stages {
+		if st.Address == s.report.Bottleneck {
+			named = i
+		}
+	}
+	if named < 0 {
+		return ""
+	}
+	if named != s.train() && share*s.baseTime() <= median(s.ceiling().times()) {
+		return s.address(s.train())
+	}
+	for i := range load {
+		of := s.utilisation
+		if s.segmentOf(i) == s.segmentOf(named) {
+			of = func(load []float64, stage int) float64 { return load[stage] }
+		}
+		if i != named && share*of(load, named) <= of(load, i) {
+			return s.address(i)
+		}
+	}
+	return ""
+}
