@@ -104,6 +104,7 @@ func (l *loader) evalWith(expr hclsyntax.Expression, names tree, extra any) (val
 	})
 	for _, d := range diags {
 		d.Extra = extra
+		d.Detail = withoutStack(d.Detail)
 		l.report(d)
 	}
 	if diags.HasErrors() || !v.IsWhollyKnown() {
@@ -121,6 +122,16 @@ func (l *loader) evalWith(expr hclsyntax.Expression, names tree, extra any) (val
 		return faulty, false
 	}
 	return v, true
+}
+
+// withoutStack words a detail for an author where a function or an operator of the library panicked on its arguments, as
+// pow(-1, 0.5) does: the library tells of it with the stack of its goroutine.
+func withoutStack(detail string) string {
+	before, _, panicked := strings.Cut(detail, "panic in function implementation: ")
+	if !panicked {
+		return detail
+	}
+	return before + "there is no result for these values."
 }
 
 // infinite reports whether v is an infinite number or holds one.

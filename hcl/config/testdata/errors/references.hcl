@@ -8,6 +8,7 @@ locals {
   bare    = word            # error: Unknown name
   called  = mxa(1, 2)       # error: Call to unknown function
   argument = max("a")       # error: Invalid function argument
+  complex  = pow(-1, 0.5)   # error: Error in function call
   few     = basename()      # error: Not enough function arguments
   index   = [1, 2][2]       # error: Invalid index
   decoded = jsondecode("{") # error: Error in function call
