@@ -91,10 +91,14 @@ golden: ## write the tests' expected outputs anew: read the diff before you comm
 bench: deps ## run all benchmarks
 	$(TEST) -run '^$$' -bench . -benchtime 0.5s $(PACKAGES)
 
+FUZZTIME = 10m
+fuzz: deps ## run every fuzz target in turn, each for FUZZTIME (10m)
+	@tools/fuzz $(FUZZTIME) $(TAGGED)
+
 examples: build ## run every example, in turn
 	@tools/examples
 
 clean: ## remove what was built
 	rm -rf bin
 
-.PHONY: help deps deps-python build demo test test-core tests emulator test-cuda ptx gpu-check check-cuda-h check fmt docs golden bench examples clean
+.PHONY: help deps deps-python build demo test test-core tests emulator test-cuda ptx gpu-check check-cuda-h check fmt docs golden bench fuzz examples clean

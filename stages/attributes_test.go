@@ -207,3 +207,19 @@ func TestAttributeField(t *testing.T) {
 		}
 	}
 }
+
+// FuzzParseBytes checks that a size that can be read is written as a text that reads as the same size.
+func FuzzParseBytes(f *testing.F) {
+	for _, text := range []string{"4096", "1.5 GiB", " 12kB", "9223372036854775807", "8191PiB", "-0", "1e3MB", "0x10", "1_000", "NaN", "+inf", ".5B", ""} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		n, err := ParseBytes(text)
+		if err != nil {
+			return
+		}
+		if again, err := ParseBytes(n.Text()); n < 0 || again != n || err != nil {
+			t.Errorf("%q is %d, written %q, read as %d, %v", text, n, n.Text(), again, err)
+		}
+	})
+}

@@ -260,3 +260,17 @@ func benchmarkDecode(b *testing.B, spec StageSpec, path string) {
 		}
 	}
 }
+
+// FuzzOrientation checks that any bytes have an orientation, whole or behind the start of a file of each format that has one.
+func FuzzOrientation(f *testing.F) {
+	addPictures(f)
+	starts := []string{"", "\xff\xd8\xff\xe1\x00\x40Exif\x00\x00", "\x89PNG\r\n\x1a\n\x00\x00\x00\x20eXIf", "RIFF\x00\x00\x00\x00WEBPEXIF\x20\x00\x00\x00",
+		"II*\x00\x08\x00\x00\x00", "MM\x00*\x00\x00\x00\x08"}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, start := range starts {
+			if o := exifOrientation(append([]byte(start), data...)); o < 1 || o > 8 {
+				t.Errorf("orientation %d after %q", o, start)
+			}
+		}
+	})
+}
