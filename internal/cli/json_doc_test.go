@@ -30,6 +30,7 @@ var jsonObjects = map[string]any{
 	"verdict":       verdictEvent{},
 	"error":         errorEvent{},
 
+	"adoption":   adoptionView{},
 	"doctor":     doctorView{},
 	"version":    versionView{},
 	"stages":     stagesView{},
@@ -40,6 +41,7 @@ var jsonObjects = map[string]any{
 	"comparison": comparisonView{},
 
 	"account":        accountView{},
+	"adopted stage":  adoptedStageView{},
 	"advice":         adviceView{},
 	"attribute":      attributeView{},
 	"boundary":       boundaryView{},
@@ -163,7 +165,7 @@ func TestJSONHeaders(t *testing.T) {
 			t.Errorf("%s begins with %q", heading, fields[:3])
 		}
 	}
-	for _, heading := range []string{"version", "stages", "validation", "plans", "list", "run", "comparison", "doctor"} {
+	for _, heading := range []string{"version", "stages", "validation", "plans", "list", "run", "comparison", "doctor", "adoption"} {
 		fields := jsonFields(t, reflect.TypeOf(jsonObjects[heading]))
 		if !slices.Equal(fields[:2], []string{"`format_version` | integer", "`type` | string"}) {
 			t.Errorf("%s begins with %q", heading, fields[:2])

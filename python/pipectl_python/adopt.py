@@ -91,6 +91,8 @@ def one_of(what, found, otherwise):
 
 def listed(names, last=" and "):
     """Joins names in prose."""
+    if len(names) > 12:
+        names = names[:10] + [f"{len(names) - 10} more"]
     return last.join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
@@ -100,14 +102,14 @@ def listing(module, namespace):
     for kind, test in ("DataLoaders", is_loader), ("datasets", is_source):
         names = [f"{module}:{ref}" for ref, value in found if test(value)]
         if names:
-            return f"The module has the {kind} {listed(names[:20])}"
+            return f"The module has the {kind} {listed(names)}"
     makers = [
         f"{module}:{name}"
         for name, value in vars(namespace).items()
         if inspect.isfunction(value) and value.__module__ == namespace.__name__ and re.search("load|data|pipe", name, re.IGNORECASE)
     ]
     if makers:
-        return f"The module has no DataLoader, but functions that may return one: {listed(makers[:20])}"
+        return f"The module has no DataLoader, but functions that may return one: {listed(makers)}"
     return "The module has no DataLoader: make one at its top, or in a function that takes no arguments, and name that"
 
 
@@ -237,7 +239,6 @@ def describe(state, request):
         "dataset": {
             "class": type(dataset).__name__,
             "name": identifier(snake(type(dataset).__name__), "data"),
-            "text": text(dataset),
             "iterable": trial.iterable(dataset),
             "length": length(dataset),
         },
@@ -317,16 +318,21 @@ def candidates(dataset):
     """Returns (path, callable or list of callables) of what may be transforms in a dataset and in those that it wraps: first those
     that are named so, the innermost first, and what a transform of the user's own is made of before itself. What torchvision's
     datasets keep twice comes last, in the place that fewer of them use."""
-    found = {}
+    found, opened = {}, set()
     for prefix, holder in holders(dataset):
         for name, value in attributes(holder):
             for path, v in entries(name, value):
                 found.setdefault(prefix + path, v)
-                if type(v) not in (list, tuple) and not composes(v) and not inspect.isroutine(v):
+                if id(v) not in opened and type(v) not in (list, tuple) and not composes(v) and not inspect.isroutine(v):
+                    opened.add(id(v))
                     found.update((f"{prefix}{path}.{n}", part) for n, part in attributes(v) if composes(part))
-    second = re.compile(r"(^|\.)transforms\.(target_)?transform\b")
-    ranked = sorted(found.items(), key=lambda c: (not usual(c[0]), bool(second.search(c[0])), -c[0].count(".")))  # stable
-    return ranked[:CANDIDATES]
+    twice = re.compile(r"(^|\.)transforms\.(target_)?transform\b")
+
+    def rank(candidate):
+        path, v = candidate
+        return not usual(path), type(v).__name__ == "StandardTransform", bool(twice.search(path)), -path.count(".")
+
+    return sorted(found.items(), key=rank)[:CANDIDATES]
 
 
 def usual(path):
