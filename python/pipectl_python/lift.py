@@ -7,6 +7,7 @@ callable's result but hand it on, or draws random numbers after it, would make a
 
 import copy
 import dataclasses
+import operator
 import random
 import re
 import sys
@@ -121,9 +122,7 @@ class Sample:
         self.value, self.parts, self.places = state
 
     def __deepcopy__(self, memo):
-        for _, hole in self.places:
-            memo[id(hole)] = hole
-        _now.holes_in(self.value, memo)
+        holes_in(self.value, memo)
         return Sample(copy.deepcopy(self.value, memo), copy.deepcopy(self.parts, memo), self.places)
 
 
@@ -262,11 +261,6 @@ class _Now:
                 )
         return places
 
-    def holes_in(self, value, memo):
-        for _, thing in _search(value, (), []):
-            for hole in (thing,) if type(thing) is Hole else thing.values() if type(thing) is HoleDict else thing:
-                memo[id(hole)] = hole
-
 
 class _Field:
     """A step of a path: an attribute of a dataclass."""
@@ -296,6 +290,14 @@ def _search(value, path, found):
             if hasattr(value, field.name):
                 _search(getattr(value, field.name), path + (_Field(field.name),), found)
     return found
+
+
+def holes_in(value, memo):
+    """Has a copy.deepcopy with this memo leave the Holes in value as they are: they don't change, and are told by identity."""
+    for _, thing in _search(value, (), []):
+        memo[id(thing)] = thing
+        for hole in () if type(thing) is Hole else thing.values() if type(thing) is HoleDict else thing:
+            memo[id(hole)] = hole
 
 
 def _states():
@@ -442,7 +444,7 @@ def _made(make, *args):
 def fetch(dataset, index, parts=()):
     """Returns the Sample of dataset[index]. parts are the paths that were lifted: those that aren't called for this sample are None
     in its parts."""
-    value, calls = _made(dataset.__getitem__, index)
+    value, calls = _made(operator.getitem, dataset, index)
     return _now.sample(value, calls, parts)
 
 
