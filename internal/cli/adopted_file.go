@@ -133,12 +133,14 @@ func (f *adoptedFile) inForce() string {
 			settings = append(settings, fmt.Sprintf("%s=%v", name, value))
 		}
 	}
-	if l.Sampler != nil && l.Shuffle == nil {
-		name := "sampler"
-		if l.Batching == "batch_sampler" {
-			name = "batch_sampler"
-		}
-		add(true, name, *l.Sampler)
+	switch {
+	case f.Loader == nil || l.Sampler == nil:
+	case l.Shuffle != nil:
+		add(*l.Shuffle, "shuffle", "True")
+	case l.Batching == "batch_sampler":
+		add(true, "batch_sampler", *l.Sampler)
+	default:
+		add(true, "sampler", *l.Sampler)
 	}
 	add(l.PinMemory, "pin_memory", "True")
 	if l.WorkerInit != nil {
@@ -217,7 +219,7 @@ func (f *adoptedFile) renderPool(w *hclText) {
 	if len(f.Lift) > 0 {
 		w.attribute("lift", stringList(f.Lift), "what the stages below do")
 	}
-	if l.Shuffle != nil && !f.Dataset.Iterable {
+	if f.Loader == nil && !f.Dataset.Iterable {
 		w.attribute("shuffle", cty.BoolVal(*l.Shuffle), "")
 	}
 	if f.python != "" {

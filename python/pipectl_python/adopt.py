@@ -429,8 +429,7 @@ def callable_name(function):
 
 def snake(name):
     """Returns a name in snake case: RGBToGray is rgb_to_gray."""
-    name = re.sub(r"([A-Z]+)([A-Z][a-z])", r"\1_\2", name)
-    return re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name).lower()
+    return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z0-9])(?=[A-Z][a-z])", "_", name).lower()
 
 
 def identifier(name, otherwise):
