@@ -84,6 +84,6 @@ func BenchmarkCompare(b *testing.B) {
 	a := stored("a", pipelineA, map[engine.Probe][]float64{{}: {5, 5.1, 4.9, 5.2, 4.8, 5.05}, {To: 4}: {20, 21, 19, 20, 20.5, 20.2}})
 	c := stored("b", pipelineB, map[engine.Probe][]float64{{}: {8, 8.2, 7.9, 8.1, 8.3, 7.8}, {To: 4}: {22, 23, 21.5, 22.2, 22.3, 22.1}})
 	for b.Loop() {
-		Compare(a, c, 0.95)
+		Compare([]Column{{Runs: []*Stored{a}}, {Runs: []*Stored{c}}}, 0.95)
 	}
 }

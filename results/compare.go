@@ -2,8 +2,7 @@ package results
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -12,17 +11,58 @@ import (
 	"github.com/pipectl/pipectl/internal/stats"
 )
 
-// Comparison is what differs between two runs, A being the older or the reference.
+// Comparison is what differs between columns of runs.
 type Comparison struct {
-	A, B       Summary
-	Confidence float64
-	Probes     []Row // steps/s: the baseline, the checkpoints in the pipeline's order, the isolated ranges, the ceiling
-	Stages     []Row // ms of work a step in the baseline, divided by the stage's workers; in the pipeline's order
-	Settings   []SettingChange
+	Columns    []Column // the reference, which the others are compared with, is the first
+	Confidence float64  // of intervals; differences are called significant at 1 − Confidence
+	Groups     []Group  // those with the worst regression of the baseline first
+	Geomeans   []Geomean
 	Warnings   []Warning
 }
 
-// Row compares one measure of two runs.
+// Column is one side of a comparison: runs that count as samples of one version of a pipeline.
+type Column struct {
+	Label string // "A", "B" …
+	Name  string // what the user selected it by
+	Runs  []*Stored
+}
+
+// Group is what can be compared: runs of one experiment on hosts that are alike, of as many columns as have some.
+type Group struct {
+	Experiments []string // several where the columns have none in common with the reference
+	Hosts       []string // their names; "" isn't among them
+	Columns     []Column // all, each with its runs here, which may be none
+	Unit        Unit
+	Pairs       []Pair // none where the reference, or all others, have no runs here
+}
+
+// Unit says what the values of a sample are.
+type Unit string
+
+// The units. Rounds of one run share whatever came out by chance as it started, so they are no independent samples of what a
+// version can do: where a column has several runs, each counts once, with the median of its rounds.
+const (
+	Rounds Unit = "rounds"
+	Runs   Unit = "runs"
+)
+
+// Pair compares a column with the reference, which is A.
+type Pair struct {
+	A, B     Column // with the runs of the group alone
+	Probes   []Row  // steps/s: the baseline, the checkpoints in the pipeline's order, the isolated ranges, the ceiling
+	Stages   []Row  // ms of work a step in the baseline, divided by the stage's workers; in the pipeline's order
+	Settings []SettingChange
+}
+
+// Geomean is the geometric mean of how a column's baselines compare with the reference's.
+type Geomean struct {
+	Label       string
+	Change      float64 // of B against A, as a share of A
+	Groups      int     // that it is made of, at least one
+	Significant bool    // one of the changes in it is
+}
+
+// Row compares one measure of a pair.
 type Row struct {
 	Role       Role     // of the probe; "" for a stage
 	Address    string   // the stage, or the one before the probe's cache; "" for the baseline
@@ -33,10 +73,15 @@ type Row struct {
 	Difference *stats.Difference // nil unless both are known
 }
 
-// SettingChange is an attribute whose effective value differs.
-type SettingChange struct {
-	Address, Attribute string
-	A, B               *string // as HCL; nil where a run doesn't have it
+// Effect is -1 where B is significantly worse than A, +1 where it is significantly better, and 0 otherwise.
+func (r *Row) Effect() int {
+	switch {
+	case r.Change == nil || !r.Difference.Significant || *r.Change == 0:
+		return 0
+	case (*r.Change > 0) == (r.Role != ""): // more steps/s, or fewer ms
+		return +1
+	}
+	return -1
 }
 
 // Warning is a reason to take a comparison with care.
@@ -45,28 +90,199 @@ type Warning struct {
 	Text string // one sentence
 }
 
-// Compare compares two runs, with intervals at a confidence between 0 and 1 and differences called significant at
-// 1 − confidence. Everything is taken from the rounds, so that runs that were interrupted can be compared too.
-func Compare(a, b *Stored, confidence float64) *Comparison {
-	c := &Comparison{A: a.Summary, B: b.Summary, Confidence: confidence,
-		Settings: append(orderChange(a.Stages, b.Stages), settingChanges(a.Settings, b.Settings)...)}
-	for _, pair := range pairs(orderProbes(a), orderProbes(b), func(p Probe) string { return string(p.Role) + " " + p.match() }) {
-		p := pair.either()
-		row := Row{Role: p.Role, Address: p.After, Checkpoint: p.Checkpoint, Frees: p.Frees}
-		c.Probes = append(c.Probes, row.measure(pair.a.rates(), pair.b.rates(), confidence))
+// Label returns the name of the column at an index: A to Z, then AA, AB …
+func Label(index int) string {
+	label := string(rune('A' + index%26))
+	if index >= 26 {
+		label = Label(index/26-1) + label
 	}
-	slices.SortStableFunc(c.Probes, func(p, q Row) int { return p.Role.order() - q.Role.order() })
-	for _, pair := range pairs(a.Stages, b.Stages, func(s Stage) string { return s.Address }) {
-		row := Row{Address: pair.either().Address}
-		c.Stages = append(c.Stages, row.measure(a.stepMS(row.Address), b.stepMS(row.Address), confidence))
+	return label
+}
+
+// Compare compares columns, each of which has a run, with the first of them, which is the reference; their labels are set here.
+// Intervals are at a confidence between 0 and 1. Like is compared with like: the runs are grouped by experiment, and those by
+// host, where each column has one in common with the reference. Where one has none, nothing is refused, and a warning says what
+// differs. Everything is taken from the rounds, so that runs that were interrupted can be compared too.
+func Compare(columns []Column, confidence float64) *Comparison {
+	c := &Comparison{Columns: slices.Clone(columns), Confidence: confidence}
+	for i := range c.Columns {
+		c.Columns[i].Label = Label(i)
 	}
-	c.Warnings = warnings(a, b)
-	if base := c.baseline(); base != nil && !base.Difference.Detectable {
-		c.Warnings = append(c.Warnings, Warning{"few_rounds", fmt.Sprintf(
-			"With %d and %d rounds of the baseline, no difference can be significant at confidence %g.",
-			base.Difference.N1, base.Difference.N2, confidence)})
+	for _, experiment := range split(c.Columns, func(run *Stored) string { return run.Experiment }) {
+		for _, columns := range split(experiment, func(run *Stored) string { return run.HostKey }) {
+			c.Groups = append(c.Groups, newGroup(columns, confidence))
+		}
+	}
+	c.Warnings = sameRuns(c.Columns)
+	for i := range c.Groups {
+		c.Warnings = append(c.Warnings, c.warnings(&c.Groups[i])...)
+	}
+	slices.SortStableFunc(c.Groups, func(g, h Group) int { return cmp.Compare(g.worst(), h.worst()) })
+	for _, column := range c.Columns[1:] {
+		if m := c.geomean(column.Label); m.Groups > 0 {
+			c.Geomeans = append(c.Geomeans, m)
+		}
 	}
 	return c
+}
+
+// split parts the columns' runs by a key, in the order in which the keys appear. Where a column that has runs has no key in
+// common with the first, they all stay together.
+func split(columns []Column, key func(*Stored) string) [][]Column {
+	var keys []string
+	for i, column := range columns {
+		common := len(column.Runs) == 0 || i == 0
+		for _, run := range column.Runs {
+			k := key(run)
+			common = common || slices.ContainsFunc(columns[0].Runs, func(r *Stored) bool { return key(r) == k })
+			if !slices.Contains(keys, k) {
+				keys = append(keys, k)
+			}
+		}
+		if !common {
+			return [][]Column{columns}
+		}
+	}
+	var parts [][]Column
+	for _, k := range keys {
+		part := slices.Clone(columns)
+		for i := range part {
+			part[i].Runs = slices.DeleteFunc(slices.Clone(part[i].Runs), func(r *Stored) bool { return key(r) != k })
+		}
+		parts = append(parts, part)
+	}
+	return parts
+}
+
+// newGroup compares the columns that have runs with the first, if that has some.
+func newGroup(columns []Column, confidence float64) Group {
+	g := Group{
+		Experiments: distinct(columns, func(run *Stored) string { return run.Experiment }),
+		Hosts:       distinct(columns, func(run *Stored) string { return run.Hostname }),
+		Columns:     columns,
+		Unit:        Rounds,
+	}
+	if slices.ContainsFunc(columns, func(c Column) bool { return len(c.Runs) > 1 }) {
+		g.Unit = Runs
+	}
+	for _, column := range columns[1:] {
+		if len(columns[0].Runs) > 0 && len(column.Runs) > 0 {
+			g.Pairs = append(g.Pairs, newPair(columns[0], column, g.Unit, confidence))
+		}
+	}
+	return g
+}
+
+// distinct returns the values that runs have, "" left out, in the order in which they appear.
+func distinct(columns []Column, value func(*Stored) string) []string {
+	list := []string{}
+	for _, column := range columns {
+		for _, run := range column.Runs {
+			if v := value(run); v != "" && !slices.Contains(list, v) {
+				list = append(list, v)
+			}
+		}
+	}
+	return list
+}
+
+func newPair(a, b Column, unit Unit, confidence float64) Pair {
+	// What a file says is taken from the newest run. That others of a column differ from it is warned of.
+	newA, newB := newest(a.Runs), newest(b.Runs)
+	pair := Pair{A: a, B: b, Settings: append(orderChange(newA.Stages, newB.Stages), settingChanges(newA.Settings, newB.Settings)...)}
+	probe := func(p Probe) string { return string(p.Role) + " " + p.match() }
+	for _, either := range pairs(union(a.Runs, orderProbes, probe), union(b.Runs, orderProbes, probe), probe) {
+		p := either.either()
+		rates := func(run *Stored) []float64 {
+			i := slices.IndexFunc(run.Probes, func(q Probe) bool { return probe(q) == probe(*p) })
+			if i < 0 {
+				return nil
+			}
+			return run.Probes[i].rates()
+		}
+		row := Row{Role: p.Role, Address: p.After, Checkpoint: p.Checkpoint, Frees: p.Frees}
+		pair.Probes = append(pair.Probes, row.measure(unit.sample(a.Runs, rates), unit.sample(b.Runs, rates), confidence))
+	}
+	slices.SortStableFunc(pair.Probes, func(p, q Row) int { return p.Role.order() - q.Role.order() })
+	stage := func(s Stage) string { return s.Address }
+	pipeline := func(run *Stored) []Stage { return run.Stages }
+	for _, either := range pairs(union(a.Runs, pipeline, stage), union(b.Runs, pipeline, stage), stage) {
+		row := Row{Address: either.either().Address}
+		work := func(run *Stored) []float64 { return run.stepMS(row.Address) }
+		pair.Stages = append(pair.Stages, row.measure(unit.sample(a.Runs, work), unit.sample(b.Runs, work), confidence))
+	}
+	return pair
+}
+
+// newest returns the run that began last.
+func newest(runs []*Stored) *Stored {
+	return slices.MaxFunc(runs, func(a, b *Stored) int { return a.Started.Compare(b.Started) })
+}
+
+// union returns what lists of several runs have, each key once, in an order that agrees with theirs where they agree.
+func union[T any](runs []*Stored, list func(*Stored) []T, key func(T) string) []T {
+	var all []T
+	for _, run := range runs {
+		var merged []T
+		for _, p := range pairs(all, list(run), key) {
+			merged = append(merged, *p.either())
+		}
+		all = merged
+	}
+	return all
+}
+
+// sample returns the values of a measure, given those of each round of a run.
+func (u Unit) sample(runs []*Stored, rounds func(*Stored) []float64) []float64 {
+	if u == Rounds {
+		return rounds(runs[0])
+	}
+	var values []float64
+	for _, run := range runs {
+		if s := stats.Summarize(rounds(run), unreportedConfidence); s.N > 0 {
+			values = append(values, s.Median)
+		}
+	}
+	return values
+}
+
+// worst returns the largest significant loss of a baseline in a group, a negative share, or 0.
+func (g *Group) worst() float64 {
+	worst := 0.0
+	for i := range g.Pairs {
+		if r := g.Pairs[i].Baseline(); r != nil && r.Effect() < 0 {
+			worst = min(worst, *r.Change)
+		}
+	}
+	return worst
+}
+
+// geomean sums up how the baselines of a column compare with the reference's.
+func (c *Comparison) geomean(label string) Geomean {
+	m := Geomean{Label: label}
+	logs := 0.0
+	for i := range c.Groups {
+		for j := range c.Groups[i].Pairs {
+			p := &c.Groups[i].Pairs[j]
+			if r := p.Baseline(); p.B.Label == label && r != nil && r.B.Median > 0 {
+				logs += math.Log1p(*r.Change)
+				m.Groups++
+				m.Significant = m.Significant || r.Effect() != 0
+			}
+		}
+	}
+	m.Change = math.Expm1(logs / float64(max(m.Groups, 1)))
+	return m
+}
+
+// Baseline returns the row of the baselines, or nil where one of the two wasn't measured.
+func (p *Pair) Baseline() *Row {
+	for i := range p.Probes {
+		if r := &p.Probes[i]; r.Role == Baseline && r.Change != nil {
+			return r
+		}
+	}
+	return nil
 }
 
 // measure fills in the statistics of two samples.
@@ -89,30 +305,6 @@ func (r Row) measure(a, b []float64, confidence float64) Row {
 		r.Change = &change
 	}
 	return r
-}
-
-// Regressed reports whether B's baseline is slower than A's by more than threshold, a share of A's step rate from 0 to 1,
-// and significantly so. It returns an error where the runs can't tell.
-func (c *Comparison) Regressed(threshold float64) (bool, error) {
-	base := c.baseline()
-	if base == nil {
-		return false, errors.New("the baseline was not measured in both runs, so a regression can't be judged: run both again")
-	}
-	if !base.Difference.Detectable {
-		return false, fmt.Errorf("%d and %d rounds of the baseline are too few to judge a regression at confidence %g: run with more rounds",
-			base.Difference.N1, base.Difference.N2, c.Confidence)
-	}
-	return base.Difference.Significant && -*base.Change > threshold, nil
-}
-
-// baseline returns the row of the baselines if both were measured.
-func (c *Comparison) baseline() *Row {
-	for i := range c.Probes {
-		if r := &c.Probes[i]; r.Role == Baseline && r.Change != nil {
-			return r
-		}
-	}
-	return nil
 }
 
 func (r Role) order() int { return slices.Index([]Role{Baseline, Cached, Isolated, Ceiling}, r) }
@@ -190,96 +382,4 @@ func pairs[T any](a, b []T, key func(T) string) []pair[T] {
 		at++
 	}
 	return out
-}
-
-func settingChanges(a, b []engine.Setting) []SettingChange {
-	var out []SettingChange
-	for _, p := range pairs(a, b, func(s engine.Setting) string { return s.Address + " " + s.Attribute }) {
-		if p.a != nil && p.b != nil && p.a.Value == p.b.Value {
-			continue
-		}
-		change := SettingChange{Address: p.either().Address, Attribute: p.either().Attribute}
-		if p.a != nil {
-			change.A = &p.a.Value
-		}
-		if p.b != nil {
-			change.B = &p.b.Value
-		}
-		out = append(out, change)
-	}
-	return out
-}
-
-// orderChange tells where the stages that both runs have stand in another order. Stages that only one has show as
-// settings, and stages that stand alike at both ends are left out.
-func orderChange(a, b []Stage) []SettingChange {
-	var inA, inB []string
-	for _, p := range pairs(a, b, func(s Stage) string { return s.Address }) {
-		if p.a != nil && p.b != nil {
-			inA, inB = append(inA, p.a.Address), append(inB, p.a.Address)
-		}
-	}
-	place := func(stages []Stage) func(x, y string) int {
-		at := func(address string) int {
-			return slices.IndexFunc(stages, func(s Stage) bool { return s.Address == address })
-		}
-		return func(x, y string) int { return at(x) - at(y) }
-	}
-	slices.SortFunc(inA, place(a))
-	slices.SortFunc(inB, place(b))
-	if slices.Equal(inA, inB) {
-		return nil
-	}
-	for inA[0] == inB[0] {
-		inA, inB = inA[1:], inB[1:]
-	}
-	for n := len(inA) - 1; inA[n] == inB[n]; n-- {
-		inA, inB = inA[:n], inB[:n]
-	}
-	before, after := strings.Join(inA, ", "), strings.Join(inB, ", ")
-	return []SettingChange{{Attribute: "order", A: &before, B: &after}}
-}
-
-func warnings(a, b *Stored) []Warning {
-	var out []Warning
-	warn := func(code, format string, args ...any) { out = append(out, Warning{code, fmt.Sprintf(format, args...)}) }
-	if a.ID == b.ID {
-		warn("same_run", "Run %s is compared with itself.", a.ID)
-	}
-	if a.Experiment != b.Experiment {
-		warn("experiments_differ", "The runs are of different experiments, %s and %s.", a.Experiment, b.Experiment)
-	}
-	for _, run := range []*Stored{a, b} {
-		switch run.Status {
-		case Running:
-			warn("unfinished", "Run %s is still running: what it has measured so far is compared.", run.ID)
-		case Interrupted, Failed:
-			warn("unfinished", "Run %s was not finished (%s): what it had measured by then is compared.", run.ID, run.Status)
-		}
-	}
-	var facts []string
-	for i, f := range a.Host.facts() {
-		if g := b.Host.facts()[i]; f.value != "" && g.value != "" && f.value != g.value {
-			facts = append(facts, fmt.Sprintf("%s %s and %s", f.name, f.value, g.value))
-		}
-	}
-	if len(facts) > 0 {
-		warn("hosts_differ", "The hosts differ: %s.", strings.Join(facts, "; "))
-	}
-	if a.Version != b.Version {
-		warn("versions_differ", "The runs were made by different versions of pipectl, %s and %s.", a.Version, b.Version)
-	}
-	if x, y := batchSize(a), batchSize(b); x != y && x != "" && y != "" {
-		warn("batch_sizes_differ", "The batch sizes differ, %s and %s: a step does not stand for the same number of samples.", x, y)
-	}
-	return out
-}
-
-func batchSize(run *Stored) string {
-	for _, s := range run.Settings {
-		if s.Address == engine.BatchBlock && s.Attribute == "size" {
-			return s.Value
-		}
-	}
-	return ""
 }

@@ -39,6 +39,15 @@ func stored(id string, pipeline []Stage, rates map[engine.Probe][]float64) *Stor
 	return run
 }
 
+// columns returns columns of a run each.
+func columns(runs ...*Stored) []Column {
+	var list []Column
+	for _, run := range runs {
+		list = append(list, Column{Name: run.ID, Runs: []*Stored{run}})
+	}
+	return list
+}
+
 // render writes a comparison as text, everything in it.
 func render(c *Comparison) string {
 	var out strings.Builder
@@ -60,19 +69,35 @@ func render(c *Comparison) string {
 			out.WriteString("\n")
 		}
 	}
-	fmt.Fprintf(&out, "%s %s at %g\nprobes\n", c.A.ID, c.B.ID, c.Confidence)
-	rows(c.Probes)
-	out.WriteString("stages\n")
-	rows(c.Stages)
-	out.WriteString("settings\n")
+	for _, column := range c.Columns {
+		fmt.Fprintf(&out, "%s", column.Label)
+		for _, run := range column.Runs {
+			fmt.Fprintf(&out, " %s", run.ID)
+		}
+		out.WriteString("\n")
+	}
 	value := func(v *string) string {
 		if v == nil {
 			return "-"
 		}
 		return *v
 	}
-	for _, s := range c.Settings {
-		fmt.Fprintf(&out, "%s|%s: %s, %s\n", s.Address, s.Attribute, value(s.A), value(s.B))
+	for i := range c.Groups {
+		g := &c.Groups[i]
+		fmt.Fprintf(&out, "group %s: hosts %s, %s\n", g.Name(c), strings.Join(g.Hosts, " "), g.Unit)
+		for _, p := range g.Pairs {
+			fmt.Fprintf(&out, "probes %s %d, %s %d at %g\n", p.A.Label, len(p.A.Runs), p.B.Label, len(p.B.Runs), c.Confidence)
+			rows(p.Probes)
+			out.WriteString("stages\n")
+			rows(p.Stages)
+			out.WriteString("settings\n")
+			for _, s := range p.Settings {
+				fmt.Fprintf(&out, "%s|%s: %s, %s\n", s.Address, s.Attribute, value(s.A), value(s.B))
+			}
+		}
+	}
+	for _, m := range c.Geomeans {
+		fmt.Fprintf(&out, "geomean %s %+.1f%% of %d significant=%v\n", m.Label, 100*m.Change, m.Groups, m.Significant)
 	}
 	out.WriteString("warnings\n")
 	for _, w := range c.Warnings {
@@ -110,8 +135,10 @@ func TestCompare(t *testing.T) {
 			run.Version = "1.1.0"
 			return run
 		},
-		want: `a b at 0.95
-probes
+		want: `A a
+B b
+group photos: hosts , rounds
+probes A 1, B 1 at 0.95
 baseline|||| 5.03 [4.80 5.20] n=6 [] | 8.05 [7.80 8.30] n=6 [] | +60.2% p=0.002 n=6+6 significant=true detectable=true []
 cached|load.photos|bytes|load.photos| 5.03 [4.80 5.20] n=6 [] | 5.00 [4.70 5.30] n=6 [] | -0.5% p=1.000 n=6+6 significant=false detectable=true []
 cached|prepare.decode||load.photos+prepare.decode| 8.05 [7.80 8.30] n=6 [] | - |
@@ -131,6 +158,7 @@ stages
 settings
 |description: -, "x"
 batch|size: 64, 128
+geomean B +60.2% of 1 significant=true
 warnings
 hosts_differ: The hosts differ: hostname a and b; logical CPUs 8 and 16.
 versions_differ: The runs were made by different versions of pipectl, 1.0.0 and 1.1.0.
@@ -149,8 +177,10 @@ batch_sizes_differ: The batch sizes differ, 64 and 128: a step does not stand fo
 			run.Status, run.Experiment = Running, "fashion"
 			return run
 		},
-		want: `a b at 0.95
-probes
+		want: `A a
+B b
+group photos, fashion: hosts , rounds
+probes A 1, B 1 at 0.95
 baseline|||| 5.00 [-Inf +Inf] n=3 [need >= 6 samples for confidence interval at level 0.95] | 8.00 [-Inf +Inf] n=3 [need >= 6 samples for confidence interval at level 0.95] | +60.0% p=0.100 n=3+3 significant=false detectable=false [need >= 4 samples to detect a difference at alpha level 0.05]
 stages
 |load.photos||| 200.00 [-Inf +Inf] n=3 [need >= 6 samples for confidence interval at level 0.95] | - |
@@ -160,6 +190,7 @@ stages
 |train.step||| 40.00 [-Inf +Inf] n=3 [need >= 6 samples for confidence interval at level 0.95] | 31.25 [-Inf +Inf] n=3 [need >= 6 samples for confidence interval at level 0.95] | -21.9% p=0.100 n=3+3 significant=false detectable=false [need >= 4 samples to detect a difference at alpha level 0.05]
 settings
 checkpoint.raw|store: "memory", -
+geomean B +60.0% of 1 significant=false
 warnings
 experiments_differ: The runs are of different experiments, photos and fashion.
 unfinished: Run a was not finished (interrupted): what it had measured by then is compared.
@@ -170,13 +201,16 @@ few_rounds: With 3 and 3 rounds of the baseline, no difference can be significan
 		name: "a run and itself",
 		a:    func() *Stored { return stored("a", pipelineA[3:], map[engine.Probe][]float64{{}: slow}) },
 		b:    func() *Stored { return stored("a", pipelineA[3:], map[engine.Probe][]float64{{}: slow}) },
-		want: `a a at 0.95
-probes
+		want: `A a
+B a
+group photos: hosts , rounds
+probes A 1, B 1 at 0.95
 baseline|||| 5.03 [4.80 5.20] n=6 [] | 5.03 [4.80 5.20] n=6 [] | +0.0% p=1.000 n=6+6 significant=false detectable=true []
 stages
 |batch||| 199.01 [192.31 208.33] n=6 [] | 199.01 [192.31 208.33] n=6 [] | +0.0% p=1.000 n=6+6 significant=false detectable=true []
 |train.step||| 99.50 [96.15 104.17] n=6 [] | 99.50 [96.15 104.17] n=6 [] | +0.0% p=1.000 n=6+6 significant=false detectable=true []
 settings
+geomean B +0.0% of 1 significant=false
 warnings
 same_run: Run a is compared with itself.
 `,
@@ -188,8 +222,10 @@ same_run: Run a is compared with itself.
 			return run
 		},
 		b: func() *Stored { return stored("b", pipelineA[4:], nil) },
-		want: `a b at 0.95
-probes
+		want: `A a
+B b
+group photos: hosts , rounds
+probes A 1, B 1 at 0.95
 stages
 |train.step||| - | - |
 settings
@@ -198,43 +234,8 @@ unfinished: Run a was not finished (failed): what it had measured by then is com
 `,
 	}} {
 		t.Run(tt.name, func(t *testing.T) {
-			if d := cmp.Diff(tt.want, render(Compare(tt.a(), tt.b(), 0.95))); d != "" {
+			if d := cmp.Diff(tt.want, render(Compare(columns(tt.a(), tt.b()), 0.95))); d != "" {
 				t.Errorf("comparison (-want +got):\n%s", d)
-			}
-		})
-	}
-}
-
-func TestRegressed(t *testing.T) {
-	run := func(rates ...float64) *Stored {
-		return stored("x", pipelineA, map[engine.Probe][]float64{{}: rates, {To: 4}: {1, 2, 3, 4}})
-	}
-	base := run(10, 10.1, 9.9, 10.2, 9.8, 10.05)
-	for _, tt := range []struct {
-		name      string
-		a, b      *Stored
-		threshold float64
-		want      bool
-		err       string
-	}{
-		{"the same", base, base, 0, false, ""},
-		{"slower by a fifth", base, run(8, 8.1, 7.9, 8.2, 7.8, 8.05), 0.1, true, ""},
-		{"slower by less than the threshold", base, run(8, 8.1, 7.9, 8.2, 7.8, 8.05), 0.25, false, ""},
-		{"faster", run(8, 8.1, 7.9, 8.2, 7.8, 8.05), base, 0, false, ""},
-		{"slower, not significantly", base, run(8, 11, 7, 10, 9, 10.3), 0, false, ""},
-		{"too few rounds", run(10, 11, 12), run(1, 2, 3), 0, false,
-			"3 and 3 rounds of the baseline are too few to judge a regression at confidence 0.95: run with more rounds"},
-		{"no baseline", base, run(), 0, false,
-			"the baseline was not measured in both runs, so a regression can't be judged: run both again"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			got, err := Compare(tt.a, tt.b, 0.95).Regressed(tt.threshold)
-			message := ""
-			if err != nil {
-				message = err.Error()
-			}
-			if got != tt.want || message != tt.err {
-				t.Errorf("got %v, %s\nwant %v, %s", got, message, tt.want, tt.err)
 			}
 		})
 	}
@@ -268,23 +269,6 @@ func TestPairs(t *testing.T) {
 	}
 }
 
-// TestOrderChange compares the order of the stages that both runs have.
-func TestOrderChange(t *testing.T) {
-	list := func(addresses ...string) (s []Stage) {
-		for _, a := range addresses {
-			s = append(s, Stage{Address: a})
-		}
-		return s
-	}
-	if got := orderChange(list("a", "b", "c"), list("a", "x", "b", "c")); got != nil {
-		t.Errorf("an added stage is no other order: %v", got)
-	}
-	got := orderChange(list("a", "b", "c", "y"), list("a", "c", "x", "b"))
-	if len(got) != 1 || got[0].Attribute != "order" || *got[0].A != "b, c" || *got[0].B != "c, b" {
-		t.Errorf("got %+v", got)
-	}
-}
-
 // TestStageWork compares rounds in which a stage made more than the steps consumed, as where the queue behind it fills: what
 // counts is what a report counts.
 func TestStageWork(t *testing.T) {
@@ -292,8 +276,8 @@ func TestStageWork(t *testing.T) {
 	for _, iv := range run.Probes[0].Rounds {
 		iv.Stages[1].Items *= 2
 	}
-	c := Compare(run, run, 0.95)
-	for i, row := range c.Stages {
+	pair := Compare(columns(run, run), 0.95).Groups[0].Pairs[0]
+	for i, row := range pair.Stages {
 		var want []float64
 		for _, iv := range run.Probes[0].Rounds {
 			want = append(want, bisect.StepMS(iv, i))
@@ -302,7 +286,7 @@ func TestStageWork(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", row.Address, diff)
 		}
 	}
-	if full, half := c.Stages[0].A.Median, c.Stages[1].A.Median*4; full != half { // half the work, of twice the workers
+	if full, half := pair.Stages[0].A.Median, pair.Stages[1].A.Median*4; full != half { // half the work, of twice the workers
 		t.Errorf("%g ms and %g ms a step, want the same", full, half)
 	}
 }
