@@ -66,18 +66,18 @@ func (f *adoptedFile) summary() string {
 	if n := f.Dataset.Length; n != nil {
 		samples = count(*n, "sample")
 	}
-	how := "batches of " + fmt.Sprint(f.batch())
-	switch {
-	case l.Batching == "none":
-		how = "not batched"
-	case l.Batching == "batch_sampler":
-		how = "batches by " + *l.Sampler
+	how := " in batches of " + fmt.Sprint(f.batch())
+	switch l.Batching {
+	case "none":
+		how = ", not batched"
+	case "batch_sampler":
+		how = " in batches by " + *l.Sampler
 	}
-	workers := count(l.Workers, "worker")
+	by := count(l.Workers, "worker")
 	if l.Workers == 0 {
-		workers = "no workers: the main process loads"
+		by = "the main process"
 	}
-	return fmt.Sprintf("%s, %s, %s", samples, how, workers)
+	return fmt.Sprintf("%s%s, loaded by %s", samples, how, by)
 }
 
 // stages returns the stages of the experiment.
