@@ -134,7 +134,8 @@ func TestProbesWithDeviceStages(t *testing.T) {
 	e.Bisect.CacheBatches = 7
 	p := openTest(t, e)
 	eat := func(probe Probe) []uint64 {
-		got, p.next = nil, 0
+		got = nil
+		clear(p.next)
 		if _, err := p.Measure(context.Background(), probe, 1, 13); err != nil {
 			t.Fatal(err)
 		}

@@ -122,7 +122,7 @@ type Bisect struct {
 	Rounds       int    // intervals a probe
 	Confidence   float64
 	MinEffect    float64
-	CacheBatches int           // batches in a probe's cache; 0: 8, or up to 32 if they take less than 256 MiB; never more than an epoch
+	CacheBatches int           // batches in a probe's cache; 0: the engine decides; never more than an epoch
 	Budget       time.Duration // of the whole session; 0: none
 }
 

@@ -148,7 +148,7 @@ func TestFaults(t *testing.T) {
 				if !errors.As(err, &at) {
 					t.Fatalf("%T, want a *StageError", err)
 				}
-				p.next = 0
+				clear(p.next)
 			}
 			settle(t, before)
 		})

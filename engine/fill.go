@@ -3,9 +3,13 @@ package engine
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/pipectl/pipectl/engine/cache"
 )
+
+// fillTime is how long the caches may take to be filled, where their size is left to the engine.
+const fillTime = 3 * time.Second
 
 // fill fills the caches of all probe points in one pass through the pipeline, at the pipeline's full speed: the first
 // batches of the first epoch. It does nothing where they are full. It is the end of the pipeline in that pass: it keeps
@@ -31,9 +35,14 @@ func (p *Pipeline) fill(ctx context.Context) error {
 	defer p.begin(ctx, r)()
 	hosts, copies := plan.kept()
 	var kept int64
+	auto := plan.Experiment.Bisect.CacheBatches == 0
 	for n := 0; p.pool == nil || n < r.fillBatches(); n++ {
 		d, ok := r.hostBatch(r.train)
 		if !ok {
+			break
+		}
+		if auto && n >= max(fewestCached, plan.Segments[0].Workers) && time.Since(r.start) > fillTime {
+			r.finish(d)
 			break
 		}
 		if d.host.pooled { // only now is it known how large a batch is

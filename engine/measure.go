@@ -11,8 +11,8 @@ import (
 )
 
 // Measure runs a probe from a standing start, drops the warm-up steps and measures the others. The caches are filled
-// before, at the first probe that needs one. Intervals from the source go on through the data set where the last one
-// ended. The error is ctx's where that ended the run, and a *StageError where a stage did.
+// before, at the first probe that needs one. Intervals go on through the data set, or the cache, where the last one of their
+// kind ended. The error is ctx's where that ended the run, and a *StageError where a stage did.
 func (p *Pipeline) Measure(ctx context.Context, probe Probe, warmup, steps int) (Interval, error) {
 	if !probe.Baseline() {
 		if err := p.fill(ctx); err != nil {
@@ -22,11 +22,14 @@ func (p *Pipeline) Measure(ctx context.Context, probe Probe, warmup, steps int) 
 			return Interval{}, err
 		}
 	}
-	first := p.next
+	first := p.next[probe.replays()]
 	r := p.newRun(ctx, probe, first, -1)
 	iv, err := p.drive(ctx, r, warmup, steps, nil)
-	if !probe.Suffix() && p.pool == nil {
-		p.next = (first + r.steps.Load()) % int64(p.Plan.Epoch)
+	if p.pool == nil {
+		// Data may have periods, such as one shard after the other: intervals that always began at the same place of one would all
+		// be wrong in the same way.
+		gap := p.gaps.Int64N(int64(steps) + 1)
+		p.next[probe.replays()] = (first + r.steps.Load() + gap) % int64(p.Plan.Epoch)
 	}
 	return iv, err
 }
@@ -107,6 +110,7 @@ func (p *Pipeline) eat(r *run, iv *Interval, warmup, steps int, observe func(Ste
 		defer r.finish(f.batch)
 		return p.settle(r, f, observe)
 	}
+	warm := newSettling(r)
 	for n := 0; steps < 0 || n < warmup+steps; n++ {
 		started := time.Since(r.start)
 		d, ok := r.nextBatch()
@@ -132,6 +136,9 @@ func (p *Pipeline) eat(r *run, iv *Interval, warmup, steps int, observe func(Ste
 			LastStep: d.last}, batch: d, event: event, begun: got}
 		if (n+1 == warmup || n+1 == warmup+steps || observe != nil) && !settle() {
 			return
+		}
+		if n+1 == warmup && !warm.over() {
+			warmup++
 		}
 		if n+1 == warmup {
 			usage = p.usage()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,6 +21,10 @@ type Options struct {
 	OpenDevice func(want string) (gpu.Device, error)
 	// Memory is what the machine has to spare, in bytes; 0 if unknown.
 	Memory int64
+	// Cores is how many the pipeline may use; 0 if unknown.
+	Cores int
+	// CPUTime returns the CPU time that was spent on the pipeline in this process, negative if unknown; nil: the process's own.
+	CPUTime func() time.Duration
 	// ReadUsage reads what may disturb measurements; nil: that isn't known.
 	ReadUsage func() machine.Usage
 	// OnSkip is told of every item that is skipped for the first time. It may be called from several goroutines.
@@ -41,7 +46,8 @@ type Pipeline struct {
 	buffers   []*freeList       // by segment
 	instances [][]stages.Stage  // by stage and worker
 	collators []stages.Collator // by worker
-	next      int64             // the batch that the next interval from the source starts with
+	next      []int64           // the batch that the next interval starts with, from the source and from each boundary's cache
+	gaps      *rand.Rand        // what is left out between two intervals
 
 	filled bool
 	caches []*cache.Memory // by boundary, up to the batch stage's
@@ -159,6 +165,8 @@ func Open(ctx context.Context, e *Experiment, opts Options) (*Pipeline, []Proble
 	plan := p.Plan
 	e = plan.Experiment
 	p.skipped = make([]map[int]bool, len(e.Stages))
+	p.next = make([]int64, len(e.Stages))
+	p.gaps = rand.New(rand.NewPCG(e.Seed, hash("gaps")))
 	p.instances = make([][]stages.Stage, len(e.Stages))
 	for range plan.Segments {
 		p.buffers = append(p.buffers, new(freeList))
@@ -282,7 +290,11 @@ func (p *Pipeline) collator(worker int) (stages.Collator, error) {
 // cpuTime returns how much CPU time was spent on the pipeline: this process's, and that of those that work for it. It is negative if
 // unknown.
 func (p *Pipeline) cpuTime() time.Duration {
-	total := cpuTime()
+	read := p.opts.CPUTime
+	if read == nil {
+		read = cpuTime
+	}
+	total := read()
 	counted := make(map[any]bool)
 	for _, s := range p.processes {
 		if counted[s.Key()] || total < 0 {

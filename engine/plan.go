@@ -53,6 +53,8 @@ const (
 	assumedEncoded  int64 = 128 << 10
 	assumedElement  int64 = 1 << 20
 	leastCache      int64 = 256 << 20 // a cached set should be far larger than the CPU's last-level cache
+	fewestCached          = 8         // batches
+	typicalSamples        = 256       // a cached set should cost what the whole data set does on average
 )
 
 // Dataset is what is known about a data set once it is open.
@@ -170,6 +172,21 @@ func joins(s, before Stage, batch bool) bool {
 	return s.Workers == Auto && before.Workers == Auto
 }
 
+// Quantum returns how many batches come at a time where a segment's workers begin and end theirs together: an interval should hold
+// whole multiples of them.
+func (p *Plan) Quantum() int {
+	q := 1
+	for i, g := range p.Segments {
+		switch {
+		case i == 0 && p.Fused || g.First == p.batch:
+			q = max(q, g.Workers) // each makes a batch
+		case g.Last <= p.batch:
+			q = max(q, (g.Workers+p.layout.size-1)/p.layout.size)
+		}
+	}
+	return q
+}
+
 // Workers returns how many workers there are in this process, the step's goroutine included.
 func (p *Plan) Workers() int {
 	n := 0
@@ -240,9 +257,9 @@ func (p *Plan) estimate(memory int64) {
 
 	p.CacheBatches = p.Experiment.Bisect.CacheBatches
 	if p.CacheBatches == 0 {
-		p.CacheBatches = 8
+		p.CacheBatches = max(fewestCached, (typicalSamples+p.layout.size-1)/p.layout.size)
 		if n := (leastCache + batch - 1) / batch; n <= 32 {
-			p.CacheBatches = max(8, int(n))
+			p.CacheBatches = max(p.CacheBatches, int(n))
 		}
 	}
 	if p.Epoch > 0 {

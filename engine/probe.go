@@ -24,6 +24,14 @@ func (p Probe) Baseline() bool { return p.From == p.To }
 // Suffix reports whether the probe replays a checkpoint with nothing running above it.
 func (p Probe) Suffix() bool { return p.From == 0 && p.To > 0 }
 
+// replays returns the boundary whose cache the items come from, 0 for the source.
+func (p Probe) replays() int {
+	if p.Suffix() {
+		return p.To
+	}
+	return 0
+}
+
 // String names the probe in logs: "baseline", "cached at 2", "without 1…3".
 func (p Probe) String() string {
 	switch {

@@ -91,6 +91,7 @@ func (p *Pipeline) newRun(ctx context.Context, probe Probe, first, end int64) *r
 	r.queues = make([]*queue[item], len(plan.Segments))
 	r.pools = make([][]*clock, len(plan.Segments))
 	r.train = newClock(r.start, 1)
+	r.replay = first
 	if plan.transfer >= 0 && !(probe.Suffix() && probe.To > plan.transfer) {
 		r.transfer = newClock(r.start, plan.train-plan.transfer)
 		r.device = plan.deviceStages()
@@ -108,7 +109,7 @@ func (p *Pipeline) newRun(ctx context.Context, probe Probe, first, end int64) *r
 	l := plan.layout
 	if probe.Suffix() {
 		l.epoch = p.usable(probe.To)
-		first = 0
+		first %= int64(l.batches())
 	}
 	if probe.From > 0 && probe.To <= plan.batch {
 		r.cached, r.usable = p.caches[probe.To], int64(p.usable(probe.To))

@@ -12,10 +12,11 @@ import (
 
 // Where the experiment leaves the steps of an interval to the search, they are as many as fill about target.
 const (
-	target     = 500 * time.Millisecond
-	leastSteps = 3
-	mostSteps  = 2000
-	growth     = 10 // from one try of a calibration to the next: the first steps may come from full queues
+	target      = 500 * time.Millisecond
+	leastSteps  = 3
+	mostSteps   = 2000
+	leastBursts = 4  // of batches that come several at a time
+	growth      = 10 // from one try of a calibration to the next: the first steps may come from full queues
 )
 
 // series is what was measured of one probe.
@@ -157,20 +158,26 @@ func (s *session) interval(ctx context.Context, x *series) error {
 // calibrate chooses the steps of a series' intervals. What it measures isn't kept: it also warms what the probe needs.
 func (s *session) calibrate(ctx context.Context, x *series) (err error) {
 	// A probe is hardly slower than the baseline.
-	x.steps, err = Calibrate(s.baseline().steps, func(steps int) (engine.Interval, error) { return s.once(ctx, x.probe, steps) })
+	x.steps, err = Calibrate(s.baseline().steps, s.plan.Quantum(), func(steps int) (engine.Interval, error) { return s.once(ctx, x.probe, steps) })
 	return err
 }
 
-// Calibrate returns how many steps fill about half a second, from intervals of at least first steps that measure takes.
-func Calibrate(first int, measure func(steps int) (engine.Interval, error)) (int, error) {
-	for n := max(leastSteps, first); ; {
+// Calibrate returns how many steps fill about half a second, from intervals of at least first steps that measure takes. Where batches
+// come several at a time, they are a multiple of these.
+func Calibrate(first, quantum int, measure func(steps int) (engine.Interval, error)) (int, error) {
+	least := leastSteps
+	if quantum > 1 {
+		least = max(leastSteps, leastBursts*quantum)
+	}
+	for n := max(least, first); ; {
 		iv, err := measure(n)
 		if err != nil {
 			return 0, err
 		}
 		want := float64(n) * target.Seconds() / max(iv.Elapsed, 1).Seconds()
 		if iv.Elapsed >= target/2 || n == mostSteps {
-			return min(max(int(want), leastSteps), mostSteps), nil
+			steps := min(max(int(want), least), mostSteps)
+			return (steps + quantum - 1) / quantum * quantum, nil
 		}
 		n = min(max(int(want), n+1), growth*n, mostSteps)
 	}

@@ -96,7 +96,7 @@ type bisectAttributes struct {
 	Rounds       int            `hcl:"rounds,optional" min:"4" max:"1000" doc:"Intervals measured of each probe. An honest 95 % confidence interval needs at least 6."`
 	Confidence   float64        `hcl:"confidence,optional" moremin:"0.5" lessmax:"1" doc:"The confidence of all intervals and decisions."`
 	MinEffect    float64        `hcl:"min_effect,optional" moremin:"0" lessmax:"1" doc:"The smallest part of the time of a step that counts as a difference."`
-	CacheBatches stages.Count   `hcl:"cache_batches,optional" min:"1" max:"1000000" doc:"Batches that a probe's cache holds. With \"auto\" 8, or up to 32 if they take less than 256 MiB. Never more than an epoch."`
+	CacheBatches stages.Count   `hcl:"cache_batches,optional" min:"1" max:"1000000" doc:"Batches that a probe's cache holds. With \"auto\" 256 samples in at least 8 batches, more where up to 32 batches take less than 256 MiB, and fewer, but 8, where they would take more than 3 s to make. Never more than an epoch."`
 	Budget       *time.Duration `hcl:"budget,optional" min:"1ms" doc:"How long the whole session may take. No limit if it isn't set."`
 	Cold         bool           `hcl:"cold,optional" doc:"Drop the data set from the page cache before each interval. Not available in this version."`
 	Control      bool           `hcl:"control,optional" doc:"Measure what freed CPU time does to the step. Not available in this version."`

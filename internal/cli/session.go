@@ -68,7 +68,8 @@ func (k *skips) take() []engine.SkippedItem {
 // run opens the pipeline and the database, measures, and tells what it found.
 func (r *session) run(ctx context.Context) error {
 	memory := availableMemory(os.DirFS("/"))
-	pipeline, problems, err := engine.Open(ctx, r.experiment, engine.Options{OpenDevice: r.OpenDevice, Memory: memory, OnSkip: r.skips.add, ReadUsage: usage()})
+	pipeline, problems, err := engine.Open(ctx, r.experiment, engine.Options{OpenDevice: r.OpenDevice, Memory: memory, OnSkip: r.skips.add,
+		Cores: runtime.GOMAXPROCS(0), ReadUsage: usage()})
 	if pipeline != nil {
 		defer pipeline.Close()
 	}
