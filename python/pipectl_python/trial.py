@@ -276,7 +276,7 @@ def indices(loader, dataset):
             return own
     n = len(dataset)
     starts = [0] + list(getattr(dataset, "cumulative_sizes", []))[:6]
-    ordered = own[:1] + starts + own[1:] + [n // 2, n - 1]
+    ordered = own[:1] + starts + own[1:] + [n // 2, n - 1] + list(range(min(n, SAMPLES)))
     return list(dict.fromkeys(i for i in ordered if 0 <= i < n))
 
 
