@@ -151,7 +151,7 @@ func (l pooled) experiment() *engine.Experiment {
 
 func (l pooled) open(t *testing.T) *engine.Pipeline {
 	t.Helper()
-	p, problems, err := engine.Open(t.Context(), l.experiment(), engine.Options{OpenDevice: devices.Open})
+	p, problems, err := engine.Open(t.Context(), l.experiment(), engine.Options{OpenDevice: devices.Open, Cores: 2})
 	if err != nil || len(problems) > 0 {
 		t.Fatal(err, problems)
 	}
@@ -245,7 +245,7 @@ func TestPoolFails(t *testing.T) {
 		}
 		p.Close()
 		l.refuses = errors.New("It can't.")
-		_, problems, err := engine.Open(t.Context(), l.experiment(), engine.Options{OpenDevice: devices.Open})
+		_, problems, err := engine.Open(t.Context(), l.experiment(), engine.Options{OpenDevice: devices.Open, Cores: 2})
 		if err != nil || len(problems) != 1 || problems[0].Address != "pool.loader" || problems[0].Detail != "It can't." {
 			t.Errorf("problems %v, error %v", problems, err)
 		}
