@@ -69,7 +69,10 @@ type Row struct {
 	Checkpoint string   // the name of the probe's checkpoint, in B if it has one there
 	Frees      []string // the stages that cost nothing in the probe
 	A, B       *stats.Summary
-	Change     *float64          // B's median over A's, less 1; nil unless both are known
+	Change     *float64 // B's median over A's, less 1; nil unless both are known
+	// Low and High are the ends of the confidence interval of the change, which holds 0 where it isn't significant; -1 and +Inf
+	// where there are too few values for one.
+	Low, High  float64
 	Difference *stats.Difference // nil unless both are known
 }
 
@@ -303,6 +306,8 @@ func (r Row) measure(a, b []float64, confidence float64) Row {
 	if r.A.Median != 0 {
 		change := r.B.Median/r.A.Median - 1
 		r.Change = &change
+		low, high := stats.Ratio(a, b, confidence)
+		r.Low, r.High = low-1, high-1
 	}
 	return r
 }

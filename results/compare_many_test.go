@@ -43,10 +43,10 @@ func TestCompareMany(t *testing.T) {
 B w x y z
 group photos: hosts h1, runs
 probes A 4, B 4 at 0.95
-baseline|||| 10.05 [-Inf +Inf] n=4 [need >= 6 samples for confidence interval at level 0.95] | 8.05 [-Inf +Inf] n=4 [need >= 6 samples for confidence interval at level 0.95] | -19.9% p=0.029 n=4+4 significant=true detectable=true []
+baseline|||| 10.05 [-Inf +Inf] n=4 [need >= 6 samples for confidence interval at level 0.95] | 8.05 [-Inf +Inf] n=4 [need >= 6 samples for confidence interval at level 0.95] | -19.9% [-22.5% -17.2%] p=0.029 n=4+4 significant=true detectable=true []
 stages
-|batch||| 99.50 [-Inf +Inf] n=4 [need >= 6 samples for confidence interval at level 0.95] | 124.23 [-Inf +Inf] n=4 [need >= 6 samples for confidence interval at level 0.95] | +24.8% p=0.029 n=4+4 significant=true detectable=true []
-|train.step||| 49.75 [-Inf +Inf] n=4 [need >= 6 samples for confidence interval at level 0.95] | 62.11 [-Inf +Inf] n=4 [need >= 6 samples for confidence interval at level 0.95] | +24.8% p=0.029 n=4+4 significant=true detectable=true []
+|batch||| 99.50 [-Inf +Inf] n=4 [need >= 6 samples for confidence interval at level 0.95] | 124.23 [-Inf +Inf] n=4 [need >= 6 samples for confidence interval at level 0.95] | +24.8% [+20.7% +29.1%] p=0.029 n=4+4 significant=true detectable=true []
+|train.step||| 49.75 [-Inf +Inf] n=4 [need >= 6 samples for confidence interval at level 0.95] | 62.11 [-Inf +Inf] n=4 [need >= 6 samples for confidence interval at level 0.95] | +24.8% [+20.7% +29.1%] p=0.029 n=4+4 significant=true detectable=true []
 settings
 geomean B -19.9% of 1 significant=true
 warnings
@@ -61,17 +61,17 @@ warnings
 B c d e
 group sounds: hosts h1, rounds
 probes A 1, B 1 at 0.95
-baseline|||| 2.00 [1.80 2.20] n=6 [] | 1.00 [0.80 1.20] n=6 [] | -50.0% p=0.002 n=6+6 significant=true detectable=true []
+baseline|||| 2.00 [1.80 2.20] n=6 [] | 1.00 [0.80 1.20] n=6 [] | -50.0% [-57.9% -42.1%] p=0.002 n=6+6 significant=true detectable=true []
 stages
-|batch||| 500.00 [454.55 555.56] n=6 [] | 1000.00 [833.33 1250.00] n=6 [] | +100.0% p=0.002 n=6+6 significant=true detectable=true []
-|train.step||| 250.00 [227.27 277.78] n=6 [] | 500.00 [416.67 625.00] n=6 [] | +100.0% p=0.002 n=6+6 significant=true detectable=true []
+|batch||| 500.00 [454.55 555.56] n=6 [] | 1000.00 [833.33 1250.00] n=6 [] | +100.0% [+72.7% +137.5%] p=0.002 n=6+6 significant=true detectable=true []
+|train.step||| 250.00 [227.27 277.78] n=6 [] | 500.00 [416.67 625.00] n=6 [] | +100.0% [+72.7% +137.5%] p=0.002 n=6+6 significant=true detectable=true []
 settings
 group photos: hosts h1, rounds
 probes A 1, B 1 at 0.95
-baseline|||| 5.00 [4.80 5.20] n=6 [] | 5.00 [4.80 5.20] n=6 [] | +0.0% p=1.000 n=6+6 significant=false detectable=true []
+baseline|||| 5.00 [4.80 5.20] n=6 [] | 5.00 [4.80 5.20] n=6 [] | +0.0% [-3.9% +4.1%] p=1.000 n=6+6 significant=false detectable=true []
 stages
-|batch||| 200.00 [192.31 208.33] n=6 [] | 200.00 [192.31 208.33] n=6 [] | +0.0% p=1.000 n=6+6 significant=false detectable=true []
-|train.step||| 100.00 [96.15 104.17] n=6 [] | 100.00 [96.15 104.17] n=6 [] | +0.0% p=1.000 n=6+6 significant=false detectable=true []
+|batch||| 200.00 [192.31 208.33] n=6 [] | 200.00 [192.31 208.33] n=6 [] | +0.0% [-3.9% +4.1%] p=1.000 n=6+6 significant=false detectable=true []
+|train.step||| 100.00 [96.15 104.17] n=6 [] | 100.00 [96.15 104.17] n=6 [] | +0.0% [-3.9% +4.1%] p=1.000 n=6+6 significant=false detectable=true []
 settings
 group words: hosts h1, rounds
 geomean B -29.3% of 2 significant=true

@@ -2,6 +2,7 @@ package results
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -62,6 +63,9 @@ func render(c *Comparison) string {
 			fmt.Fprintf(&out, "%s|%s|%s|%s| %s | %s |", r.Role, r.Address, r.Checkpoint, strings.Join(r.Frees, "+"), sample(r.A), sample(r.B))
 			if r.Change != nil {
 				fmt.Fprintf(&out, " %+.1f%%", 100**r.Change)
+				if !math.IsInf(r.High, 0) {
+					fmt.Fprintf(&out, " [%+.1f%% %+.1f%%]", 100*r.Low, 100*r.High)
+				}
 			}
 			if d := r.Difference; d != nil {
 				fmt.Fprintf(&out, " p=%.3f n=%d+%d significant=%v detectable=%v %v", d.P, d.N1, d.N2, d.Significant, d.Detectable, d.Warnings)
@@ -139,22 +143,22 @@ func TestCompare(t *testing.T) {
 B b
 group photos: hosts , rounds
 probes A 1, B 1 at 0.95
-baseline|||| 5.03 [4.80 5.20] n=6 [] | 8.05 [7.80 8.30] n=6 [] | +60.2% p=0.002 n=6+6 significant=true detectable=true []
-cached|load.photos|bytes|load.photos| 5.03 [4.80 5.20] n=6 [] | 5.00 [4.70 5.30] n=6 [] | -0.5% p=1.000 n=6+6 significant=false detectable=true []
+baseline|||| 5.03 [4.80 5.20] n=6 [] | 8.05 [7.80 8.30] n=6 [] | +60.2% [+54.9% +66.7%] p=0.002 n=6+6 significant=true detectable=true []
+cached|load.photos|bytes|load.photos| 5.03 [4.80 5.20] n=6 [] | 5.00 [4.70 5.30] n=6 [] | -0.5% [-4.1% +5.0%] p=1.000 n=6+6 significant=false detectable=true []
 cached|prepare.decode||load.photos+prepare.decode| 8.05 [7.80 8.30] n=6 [] | - |
 cached|batch||load.photos+prepare.decode_crop+batch| - | 8.05 [7.80 8.30] n=6 [] |
 isolated|prepare.decode||prepare.decode| 8.05 [7.80 8.30] n=6 [] | - |
 isolated|augment.crop||augment.crop| 5.03 [4.80 5.20] n=6 [] | - |
 isolated|prepare.decode_crop||prepare.decode_crop| - | 8.05 [7.80 8.30] n=6 [] |
-ceiling|transfer||load.photos+prepare.decode_crop+batch+transfer| 20.10 [19.00 21.00] n=6 [] | 22.15 [21.50 23.00] n=6 [] | +10.2% p=0.002 n=6+6 significant=true detectable=true []
+ceiling|transfer||load.photos+prepare.decode_crop+batch+transfer| 20.10 [19.00 21.00] n=6 [] | 22.15 [21.50 23.00] n=6 [] | +10.2% [+6.2% +15.0%] p=0.002 n=6+6 significant=true detectable=true []
 stages
-|load.photos||| 199.01 [192.31 208.33] n=6 [] | 124.23 [120.48 128.21] n=6 [] | -37.6% p=0.002 n=6+6 significant=true detectable=true []
+|load.photos||| 199.01 [192.31 208.33] n=6 [] | 124.23 [120.48 128.21] n=6 [] | -37.6% [-40.0% -35.4%] p=0.002 n=6+6 significant=true detectable=true []
 |prepare.decode||| 99.50 [96.15 104.17] n=6 [] | - |
 |augment.crop||| 66.34 [64.10 69.44] n=6 [] | - |
 |prepare.decode_crop||| - | 62.11 [60.24 64.10] n=6 [] |
-|batch||| 49.75 [48.08 52.08] n=6 [] | 41.41 [40.16 42.74] n=6 [] | -16.8% p=0.002 n=6+6 significant=true detectable=true []
+|batch||| 49.75 [48.08 52.08] n=6 [] | 41.41 [40.16 42.74] n=6 [] | -16.8% [-20.0% -13.9%] p=0.002 n=6+6 significant=true detectable=true []
 |transfer||| - | 31.06 [30.12 32.05] n=6 [] |
-|train.step||| 39.80 [38.46 41.67] n=6 [] | 24.85 [24.10 25.64] n=6 [] | -37.6% p=0.002 n=6+6 significant=true detectable=true []
+|train.step||| 39.80 [38.46 41.67] n=6 [] | 24.85 [24.10 25.64] n=6 [] | -37.6% [-40.0% -35.4%] p=0.002 n=6+6 significant=true detectable=true []
 settings
 |description: -, "x"
 batch|size: 64, 128
@@ -205,10 +209,10 @@ few_rounds: With 3 and 3 rounds of the baseline, no difference can be significan
 B a
 group photos: hosts , rounds
 probes A 1, B 1 at 0.95
-baseline|||| 5.03 [4.80 5.20] n=6 [] | 5.03 [4.80 5.20] n=6 [] | +0.0% p=1.000 n=6+6 significant=false detectable=true []
+baseline|||| 5.03 [4.80 5.20] n=6 [] | 5.03 [4.80 5.20] n=6 [] | +0.0% [-3.9% +4.1%] p=1.000 n=6+6 significant=false detectable=true []
 stages
-|batch||| 199.01 [192.31 208.33] n=6 [] | 199.01 [192.31 208.33] n=6 [] | +0.0% p=1.000 n=6+6 significant=false detectable=true []
-|train.step||| 99.50 [96.15 104.17] n=6 [] | 99.50 [96.15 104.17] n=6 [] | +0.0% p=1.000 n=6+6 significant=false detectable=true []
+|batch||| 199.01 [192.31 208.33] n=6 [] | 199.01 [192.31 208.33] n=6 [] | +0.0% [-3.9% +4.1%] p=1.000 n=6+6 significant=false detectable=true []
+|train.step||| 99.50 [96.15 104.17] n=6 [] | 99.50 [96.15 104.17] n=6 [] | +0.0% [-3.9% +4.1%] p=1.000 n=6+6 significant=false detectable=true []
 settings
 geomean B +0.0% of 1 significant=false
 warnings
