@@ -117,8 +117,6 @@ func (c *channel) reply(ctx context.Context, timeout time.Duration) ([]byte, err
 	return nil, errGone
 }
 
-var errFrame = errors.New("the Python helper sent a malformed message: did the user's code write to its socket?")
-
 // read reads a frame. What it has read of one when a deadline passes it keeps for the next call.
 func (c *channel) read() ([]byte, error) {
 	need := 4

@@ -23,12 +23,20 @@ type Interpreter struct {
 	Timeout    time.Duration     `hcl:"timeout,optional" moremin:"0s" doc:"How long one call may take: an item, a batch, a step. Importing the code, and making what the file names of it, may take ten times as long."`
 
 	manager *manager
+	own     *stages.Path // the folder in Pythonpath where that is left out
 }
 
-// inherit takes over another's interpreter where none is given.
-func (in *Interpreter) inherit(load *Interpreter) {
-	if in.Python == "" && in.Pythonpath == nil && in.Env == nil {
-		in.Python, in.Pythonpath, in.Env = load.Python, load.Pythonpath, load.Env
+// interpreter returns the attributes as they are where the file leaves them out.
+func (m *manager) interpreter() Interpreter {
+	folder := []stages.Path{"."}
+	return Interpreter{Pythonpath: folder, Timeout: defaultTimeout, manager: m, own: &folder[0]}
+}
+
+// inherit takes over the load block's interpreter where none is given.
+func (in *Interpreter) inherit(load any) {
+	l, ok := load.(*Load)
+	if ok && in.Python == "" && len(in.Pythonpath) == 1 && &in.Pythonpath[0] == in.own && in.Env == nil {
+		in.Python, in.Pythonpath, in.Env = l.Python, l.Pythonpath, l.Env
 	}
 }
 

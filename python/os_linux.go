@@ -98,6 +98,16 @@ func awaitGroup(pgid int) {
 
 func killProcess(pid int) { unix.Kill(pid, unix.SIGKILL) } // it fails where it has ended
 
+// showWhere has a process print where it is at work, as main.py has set it up, before it is killed.
+func showWhere(pid int) {
+	if unix.Kill(pid, unix.SIGUSR1) == nil {
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// exists reports whether there is a process, ended or not.
+func exists(pid int) bool { return !errors.Is(unix.Kill(pid, 0), unix.ESRCH) }
+
 // stat returns the fields of /proc/PID/stat from the third, the state, on.
 func stat(pid string) ([]string, error) {
 	data, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))

@@ -21,6 +21,8 @@ func ownGroup(*exec.Cmd)                                {}
 func killGroup(int)                                     {}
 func awaitGroup(int)                                    {}
 func killProcess(int)                                   {}
+func showWhere(int)                                     {}
+func exists(int) bool                                   { return false }
 func exitOf(int) (string, bool)                         { return "", false }
 func describeExit(int) string                           { return "ended" }
 func endOf(s *os.ProcessState) string                   { return s.String() }

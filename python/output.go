@@ -18,44 +18,49 @@ type output struct {
 	read, write *os.File
 	done        chan struct{} // closed once nobody can print any more
 
-	mu      sync.Mutex
-	tail    []byte
-	total   int64
-	flooded bool
+	mu    sync.Mutex
+	tail  []byte
+	total int64
+	kill  func() // nil before there is a process
 }
 
-// newOutput opens a pipe for a process to print to. kill is called once when it has printed too much.
-func newOutput(kill func()) (*output, error) {
+// newOutput opens a pipe for a process to print to.
+func newOutput() (*output, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
 	o := &output{read: r, write: w, done: make(chan struct{})}
-	go o.drain(kill)
+	go o.drain()
 	return o, nil
 }
 
-func (o *output) drain(kill func()) {
+func (o *output) drain() {
 	defer close(o.done)
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := o.read.Read(buf)
 		o.mu.Lock()
 		o.total += int64(n)
-		flood := o.total > maxOutput && !o.flooded
-		o.flooded = o.flooded || flood
 		o.tail = append(o.tail, buf[:n]...)
 		if over := len(o.tail) - keptOutput; over > 0 {
 			o.tail = append(o.tail[:0], o.tail[over:]...)
 		}
-		o.mu.Unlock()
-		if flood {
-			kill()
+		if o.total > maxOutput && o.kill != nil {
+			o.kill()
 		}
+		o.mu.Unlock()
 		if err != nil {
 			return
 		}
 	}
+}
+
+// onFlood says how to kill the process, once it has printed too much.
+func (o *output) onFlood(kill func()) {
+	o.mu.Lock()
+	o.kill = kill
+	o.mu.Unlock()
 }
 
 // last returns the last lines that were printed, and whether it was too much in all.
@@ -68,7 +73,7 @@ func (o *output) last() (lines string, flooded bool) {
 			tail = tail[i+1:] // the first line is cut
 		}
 	}
-	return strings.TrimRight(strings.ToValidUTF8(string(tail), "\uFFFD"), "\n"), o.flooded
+	return strings.TrimRight(strings.ToValidUTF8(string(tail), "\uFFFD"), "\n"), o.total > maxOutput
 }
 
 // settle waits for what an ended process has printed, which may lie in the pipe, though a process of its own may still hold that open.

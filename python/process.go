@@ -74,7 +74,7 @@ func startMain(ctx context.Context, in *Interpreter, m *manager) (_ *Main, err e
 		return nil, err
 	}
 	defer alive.Close()
-	if p.printed, err = newOutput(func() { p.kill() }); err != nil {
+	if p.printed, err = newOutput(); err != nil {
 		return nil, errors.Join(err, life.Close())
 	}
 	cmd := exec.Command(path, "-c", bootstrap, fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), m.helper.Fd()))
@@ -88,6 +88,7 @@ func startMain(ctx context.Context, in *Interpreter, m *manager) (_ *Main, err e
 	}
 	p.printed.write.Close()
 	p.cmd, p.pid, p.life = cmd, cmd.Process.Pid, life
+	p.printed.onFlood(p.kill)
 	go func() {
 		defer close(p.exited)
 		cmd.Wait() // the state tells how it ended
@@ -180,6 +181,9 @@ func (p *Main) exchange(ctx context.Context, timeout time.Duration, f []byte, re
 		return parseReply(body, reply)
 	case ctx.Err() != nil:
 		return ctx.Err()
+	}
+	if errors.Is(err, errLate) {
+		showWhere(p.pid)
 	}
 	p.kill()
 	<-p.exited

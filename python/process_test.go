@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,18 +11,6 @@ import (
 
 	"github.com/pipectl/pipectl/stages"
 )
-
-// interpreterFor returns an interpreter of this machine that has a module.
-func interpreterFor(t testing.TB, module string) string {
-	t.Helper()
-	for _, name := range []string{os.Getenv("PIPECTL_TEST_PYTHON"), "python3", "/usr/bin/python3"} {
-		if name != "" && exec.Command(name, "-c", "import "+module).Run() == nil {
-			return name
-		}
-	}
-	t.Fatalf("no Python has %s: install it, or set PIPECTL_TEST_PYTHON to an interpreter that has it", module)
-	return ""
-}
 
 // code writes a module of the user's and returns an interpreter that finds it.
 func code(t testing.TB, m *manager, module, source string) *Interpreter {
@@ -112,4 +99,15 @@ func TestMissingModule(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), `importing train: there is no module "nothing_of_that_name" in `) {
 		t.Errorf("got %v", err)
 	}
+}
+
+// waitFor returns what get does once it is right, or after a while.
+func waitFor(get func() string, right func(string) bool) string {
+	for range 2000 {
+		if right(get()) {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return get()
 }

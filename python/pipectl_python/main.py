@@ -3,6 +3,7 @@
 File descriptors 3, 4 and 5 are the control socket, the arena, and a pipe that stays open as long as pipectl lives.
 """
 
+import faulthandler
 import fcntl
 import importlib
 import json
@@ -27,7 +28,7 @@ OPS = {
     "fork": ("serve", "fork"),
     "step.open": ("step", "open_step"),
     "step.run": ("step", "run"),
-    "step.close": ("step", "close"),
+    "step.wait": ("step", "wait"),
     "pool.open": ("pool", "open_pool"),
     "pool.start": ("pool", "start"),
     "pool.next": ("pool", "next_batch"),
@@ -76,30 +77,34 @@ class Connection:
     def __init__(self, sock):
         self.sock = sock
         self.files = []  # descriptors that came with the last frame
+        self.buffer = b""
 
     def receive(self):
         """Returns the next frame, or None at the end."""
-        head = self._exactly(4)
-        if head is None:
-            return None
-        return self._exactly(struct.unpack("<I", head)[0])
-
-    def _exactly(self, n):
-        parts = bytearray()
-        while len(parts) < n:
-            data, ancillary, _, _ = self.sock.recvmsg(n - len(parts), socket.CMSG_SPACE(4 * 4))
+        data = self.buffer
+        while len(data) < 4 or len(data) < 4 + LENGTH.unpack_from(data)[0]:
+            more, ancillary, _, _ = self.sock.recvmsg(1 << 16, ROOM)
             for level, kind, fds in ancillary:
                 if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
                     for (fd,) in struct.iter_unpack("i", fds[: len(fds) // 4 * 4]):
                         os.set_inheritable(fd, False)
                         self.files.append(fd)
-            if not data:
+            if not more:
                 return None
-            parts += data
-        return bytes(parts)
+            data += more
+        end = 4 + LENGTH.unpack_from(data)[0]
+        self.buffer = data[end:]
+        return data[4:end]
 
     def send(self, body):
-        self.sock.sendall(struct.pack("<I", len(body)) + body)
+        self.sock.sendall(LENGTH.pack(len(body)) + body)
+
+    def answer(self, reply):
+        self.send(b"J" + json.dumps(reply).encode())
+
+
+LENGTH = struct.Struct("<I")
+ROOM = socket.CMSG_SPACE(4 * 4)  # for four descriptors
 
 
 def main():
@@ -108,6 +113,8 @@ def main():
         os.set_inheritable(fd, False)
     die_with_pipectl(LIFE)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    faulthandler.enable()  # a crash is printed with the line it happened in,
+    faulthandler.register(signal.SIGUSR1)  # and a hang, before the process is killed
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True, errors="backslashreplace")
     if sys.path[0] == "":
@@ -120,7 +127,7 @@ def main():
         if body is None:
             os.killpg(0, signal.SIGKILL)
         state.reap()
-        state.control.send(b"J" + json.dumps(reply_to(state, json.loads(body[1:]))).encode())
+        state.control.answer(reply_to(state, json.loads(body[1:])))
 
 
 def die_with_pipectl(life):
@@ -167,8 +174,7 @@ def describe(error):
         if error.index is not None:
             described["index"] = error.index
         if error.__cause__ is not None:
-            cause = error.__cause__
-            described.update(type=class_name(cause), message=message_of(cause), traceback=trace(cause))
+            described["traceback"] = trace(error.__cause__)
         return described
     return {"kind": "exception", "type": class_name(error), "message": message_of(error), "traceback": trace(error)}
 

@@ -153,8 +153,10 @@ def resolve_op(state, request):
     """Finds what a block of the file names, and returns what is known about it."""
     role = request["role"]
     obj = find(state, role, request["ref"], request.get("args"))
-    if role in ("loader", "dataset"):
-        return describe_data(obj.dataset if role == "loader" else obj)
+    if role == "dataset":
+        return describe_data(obj)
+    if role == "loader":
+        return {**describe_data(obj.dataset), "shuffled": is_random(obj)}
     return {}
 
 
@@ -207,6 +209,20 @@ def one_argument(state, ref, args):
 ROLES = {"loader": loader, "dataset": dataset, "callable": one_argument, "collate": one_argument, "step": one_argument}
 
 
+def collate_of(state, request):
+    """Returns the function that makes a batch of a list of samples: the one that a request names, else its loader's own, else torch's,
+    else list."""
+    if request.get("ref"):
+        return find(state, "collate", request["ref"], None)
+    if request.get("loader"):
+        return find(state, "loader", request["loader"], request.get("args")).collate_fn
+    if sys.modules.get("torch") is not None:
+        from torch.utils.data.dataloader import default_collate
+
+        return default_collate
+    return list
+
+
 def describe_data(data):
     """Returns what is known of a data set: its length (None where it has none, or is iterated over), and how many classes it counts."""
     iterable = not hasattr(data, "__getitem__") or is_iterable_dataset(data)
@@ -222,6 +238,12 @@ def describe_data(data):
 def is_iterable_dataset(data):
     torch = sys.modules.get("torch.utils.data")
     return torch is not None and isinstance(data, torch.IterableDataset)
+
+
+def is_random(loader):
+    """Reports whether a loader's sampler draws the items' order at random, as far as is known."""
+    sampler = getattr(loader, "sampler", None)
+    return any("Random" in c.__name__ for c in type(sampler).__mro__)
 
 
 def whole(data):
