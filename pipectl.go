@@ -11,6 +11,7 @@ import (
 	"github.com/pipectl/pipectl/gpu/devices"
 	"github.com/pipectl/pipectl/gpu/nvml"
 	"github.com/pipectl/pipectl/internal/cli"
+	"github.com/pipectl/pipectl/python"
 	"github.com/pipectl/pipectl/stages"
 )
 
@@ -21,6 +22,7 @@ import (
 func Main(operators ...stages.Operator) int {
 	registry := stages.Builtin()
 	gpu.Add(registry)
+	python.Add(registry)
 	registry.Add(operators...)
 
 	ctx, interrupt := context.WithCancel(context.Background())

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -205,6 +206,9 @@ func (p *Pipeline) Device() gpu.Info { return p.device.Info() }
 // Step returns the training step, for those who ask it for more than to run.
 func (p *Pipeline) Step() gpu.Step { return p.step }
 
+// stepClock is the code of the note that says what a training step is timed by.
+const stepClock = "step_clock"
+
 // Notes returns remarks on what was seen of the work that other processes do.
 func (p *Pipeline) Notes() []stages.PoolNote {
 	var notes []stages.PoolNote
@@ -212,8 +216,11 @@ func (p *Pipeline) Notes() []stages.PoolNote {
 		notes = p.pool.Notes()
 	}
 	if s, ok := p.step.(gpu.Timed); ok {
-		if clock := s.Timed(); clock != "" {
-			notes = append(notes, stages.PoolNote{Code: "step_clock", Text: "The time of a training step is " + clock + "."})
+		switch device, cuda := strings.CutPrefix(s.Timed(), "cuda"); {
+		case cuda:
+			notes = append(notes, stages.PoolNote{Code: stepClock, Text: "The training step is timed by events on " + strings.TrimSpace(device) + "."})
+		case device != "":
+			notes = append(notes, stages.PoolNote{Code: stepClock, Text: "The training step is timed by the host's clock: it works on the CPU, or waits for the device itself."})
 		}
 	}
 	return notes

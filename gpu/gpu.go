@@ -94,7 +94,8 @@ type Losser interface {
 
 // Timed is implemented by steps that can be timed in several ways.
 type Timed interface {
-	// Timed says how they were so far, to follow "the time of a training step is": "taken by events on the GPU"; "" before the first.
+	// Timed says what the last step was timed by: "cpu", the host's clock, or "cuda" and the device's name, events on the device. It is
+	// "" before the first.
 	Timed() string
 }
 

@@ -56,7 +56,7 @@ func (s *session) disturbances() {
 	// shorter there by as much, and none is longer.
 	share := max(1-others/cores, 0.1)
 	if other := s.otherwise(share); other != "" {
-		s.note(Disturbed, "On a quiet machine %s may be the slowest instead of %s. Measure again when the other processes are gone.", other, s.report.Bottleneck)
+		s.note(Disturbed, "On a quiet machine %s may be the slowest instead of %s.", other, s.report.Bottleneck)
 		s.report.Verdict, s.report.Bottleneck = Undecided, ""
 	}
 }

@@ -62,7 +62,7 @@ func TestDisturbanceWords(t *testing.T) {
 		"The CPU quota of the control group held the pipeline up: its threads waited 460ms for it in 4.2s of measuring. What is measured is the quota's limit as much as the pipeline's.",
 		"46MiB went to and from swap while it was measured: memory is short, and times may be the disk's. Use smaller batches or caches, or free memory.",
 		"Other processes kept 0.6 of the 2 cores busy while it was measured.",
-		"On a quiet machine train.step may be the slowest instead of prepare.s1. Measure again when the other processes are gone.",
+		"On a quiet machine train.step may be the slowest instead of prepare.s1.",
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("notes (-want +got):\n%s", d)

@@ -196,7 +196,7 @@ func (s *session) reversals() []reversal {
 	for i, later := range suffixes {
 		var worst *series
 		for _, earlier := range suffixes[:i] {
-			if (worst == nil || s.gain(earlier) > s.gain(worst)) && s.gain(earlier)-s.gain(later) >= s.least() {
+			if (worst == nil || s.gain(earlier) > s.gain(worst)) && s.gain(earlier)-s.gain(later) >= s.least() && median(rates(earlier)) > median(rates(later)) {
 				worst = earlier
 			}
 		}

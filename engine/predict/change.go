@@ -190,7 +190,7 @@ func (m *Model) Now(c Change) float64 {
 			case Prefetch:
 				return float64(g.Prefetch)
 			}
-			d := m.rounds[likely][m.middle()]
+			d := m.rounds[byCPU][m.middle()]
 			seconds := d.cpu[i]/float64(max(d.threads, 1)) + d.wait[i]
 			if i < m.train() {
 				seconds = d.cpu[i] + d.wait[i]

@@ -16,14 +16,15 @@ type demand struct {
 	extra float64   // on a core, for no stage in particular
 	// threads is on how many threads the CPU time of the training step seems to be spread.
 	threads int
-	cores   float64 // that were busy; negative if unknown
+	// cores is what was there for the pipeline: all that it may use, or fewer where other processes were at work. 0: unknown.
+	cores float64
 }
 
 // nature says what a stage does while it is busy.
 type nature int
 
 const (
-	open     nature = iota // it may compute or wait: a load stage, a step, what runs in other processes
+	open     nature = iota // it may compute or wait: a load stage, a step, what runs in other processes, a user's own operator
 	computes               // it needs a core
 	waits                  // it needs none
 )
@@ -46,12 +47,13 @@ func natureOf(s engine.Stage) nature {
 		}
 		return open
 	}
-	_, remote := s.Spec.(stages.Remote)
 	switch {
 	case s.Device:
 		return waits
-	case !remote && (s.Block == stages.Prepare || s.Block == stages.Augment):
-		return computes
+	case s.Block == stages.Prepare || s.Block == stages.Augment:
+		if _, ok := stages.Builtin().Lookup(s.Block, s.Type); ok {
+			return computes
+		}
 	}
 	return open
 }
@@ -93,26 +95,33 @@ func busyTime(a engine.Account, iv engine.Interval, batches bool, unit int64) fl
 	return a.Busy.Seconds() * float64(taken) / float64(done) / float64(iv.Steps)
 }
 
-// crowded is the share of the cores from which on they are taken to be what work waits for, where it isn't known to.
-const crowded = 0.9
+const (
+	// crowded is the share of the cores from which on they are taken to be what work waits for, where it may have waited for
+	// something else as well.
+	crowded = 0.9
+	// perhapsCrowded is that from which on they may be.
+	perhapsCrowded = 0.6
+)
 
-// split says how the busy time of stages that may do either falls to computing and waiting.
+// split says how the busy time of stages that may compute or wait falls to the two.
 type split int
 
 const (
-	likely split = iota // what usually computes does, and what is open takes what CPU time is left
-	even                // all take the same share
+	byCPU   split = iota // as the CPU time has it; the rest is waiting for something else but a core
+	starved              // they compute; the rest is waiting for a core, where the cores may have been used up
+	splits
 )
 
 // demandOf returns what an interval's steps asked for.
 //
 // The interval tells how long the workers were busy, and how much CPU time all took together. Work takes longer than its
 // CPU time where threads share the cores, by a factor that follows from how often each wants one. That gives the CPU time
-// of each stage as far as it is known which part of its busy time it computes; the parts that aren't known are
-// chosen such that the sum is what was measured.
+// of the stages that are known to compute. Where it is more than was measured, other processes were at work, and there were
+// fewer cores: as many as make the two agree. Where it is less, the rest falls to the stages that may compute or wait, as
+// the same part of the busy time of each.
 func (m *Model) demandOf(iv engine.Interval, how split) demand {
 	n := len(iv.Stages)
-	d := demand{time: iv.Elapsed.Seconds() / float64(iv.Steps), cpu: make([]float64, n), wait: make([]float64, n), threads: 1, cores: iv.CPU}
+	d := demand{time: iv.Elapsed.Seconds() / float64(iv.Steps), cpu: make([]float64, n), wait: make([]float64, n), threads: 1}
 	busy := make([]float64, n)
 	for i, a := range iv.Stages {
 		unit := int64(1)
@@ -127,30 +136,16 @@ func (m *Model) demandOf(iv engine.Interval, how split) demand {
 	}
 	used := iv.CPU * d.time // CPU seconds a step
 
-	// try fills in the demand where stages compute for a part of their busy time, and returns the CPU time of all.
-	parts := make([]float64, n)
-	try := func(part func(nature) float64) (sum float64) {
-		for i := range parts {
-			if parts[i] = 0; busy[i] > 0 {
-				parts[i] = part(m.natures[i])
-			}
+	// try takes open stages to compute for a part of their busy time, and so many cores to be there. It returns the CPU time of all.
+	try := func(part, cores float64) (sum float64) {
+		d.cores = cores
+		for i, x := range m.natures {
+			p := [...]float64{open: part, computes: 1, waits: 0}[x]
+			d.cpu[i], d.wait[i] = p*busy[i], (1-p)*busy[i]
 		}
-		for i := range parts {
-			d.cpu[i], d.wait[i] = parts[i]*busy[i], (1-parts[i])*busy[i]
-		}
-		for g := range m.segments {
-			factor := stretch(m.wanted(&d, g), m.cores)
-			for i := m.segments[g].First; i <= m.segments[g].Last; i++ {
-				sum += d.cpu[i] / factor
-			}
-		}
-		return sum
-	}
-	// unstretch leaves of the time that stages were computing what they need a core for.
-	unstretch := func() (sum float64) {
 		factors := make([]float64, len(m.segments))
 		for g := range factors {
-			factors[g] = stretch(m.wanted(&d, g), m.cores)
+			factors[g] = stretch(m.runnable(&d, g), cores)
 		}
 		for g, s := range m.segments {
 			for i := s.First; i <= s.Last; i++ {
@@ -160,40 +155,34 @@ func (m *Model) demandOf(iv engine.Interval, how split) demand {
 		}
 		return sum
 	}
-	share := func(sure, other float64) func(nature) float64 {
-		return func(x nature) float64 { return [...]float64{open: other, computes: sure, waits: 0}[x] }
-	}
-	// solve finds the least x in 0 … 1 with which the CPU time is what was measured, or 1.
-	solve := func(of func(x float64) func(nature) float64) {
-		low, high := 0.0, 1.0
+	// solve tries x up to most for the CPU time that was measured, which grows with x.
+	solve := func(most float64, try func(x float64) float64) (sum float64) {
+		low, high := 0.0, most
 		for range 40 {
-			if x := (low + high) / 2; try(of(x)) < used {
+			if x := (low + high) / 2; try(x) < used {
 				low = x
 			} else {
 				high = x
 			}
 		}
-		try(of(high))
+		return try(high)
 	}
-	full := iv.CPU >= crowded*m.cores
-	switch least := try(share(1, 0)); {
-	case how == even && !full:
-		solve(func(x float64) func(nature) float64 { return share(x, x) })
-	case least <= used:
-		solve(func(x float64) func(nature) float64 { return share(1, x) })
-	case !full:
-		solve(func(x float64) func(nature) float64 { return share(x, 0) })
+	full := crowded
+	if how == starved {
+		full = perhapsCrowded
 	}
-	sum := unstretch()
-	if full && sum > 0 {
-		// Whatever else was measured, the cores were used up: it is for them that the work took so long.
-		for i := range d.cpu {
-			d.cpu[i] = min(d.cpu[i]*used/sum, busy[i])
+	sum := 0.0
+	switch all := try(1, m.cores); {
+	case all <= used:
+		sum = all
+	case iv.CPU >= full*m.cores || try(0, m.cores) > used:
+		part := 0.0
+		if iv.CPU >= full*m.cores {
+			part = 1
 		}
-		sum = 0
-		for _, c := range d.cpu {
-			sum += c
-		}
+		sum = solve(m.cores, func(x float64) float64 { return try(part, x) })
+	default:
+		sum = solve(1, func(x float64) float64 { return try(x, m.cores) })
 	}
 	m.rest(&d, used-sum)
 	return d
@@ -217,9 +206,9 @@ func (m *Model) rest(d *demand, more float64) {
 	d.extra = more
 }
 
-// wanted returns who shares the cores with one thread of segment g, where d.cpu is the time that stages were seen at work on
-// a core or waiting for one.
-func (m *Model) wanted(d *demand, g int) []crowd {
+// runnable returns who shares the cores with one thread of segment g, where d.cpu is the time that stages were seen to compute or
+// to wait for a core.
+func (m *Model) runnable(d *demand, g int) []crowd {
 	line := make([]station, len(m.segments))
 	factors := make([]float64, len(m.segments))
 	for i, s := range m.segments {

@@ -22,8 +22,8 @@ type Model struct {
 	transfer   int // of the transfer, -1 without one
 	size       int // samples in a batch
 
-	rounds [2][]demand // by split and interval
-	rates  []float64   // measured, by interval
+	rounds [splits][]demand // by split and interval
+	rates  []float64        // measured, by interval
 	// varies is the squared coefficient of variation of an item's work where it isn't known: what best explains the
 	// baseline's rate, and the most that doesn't contradict it.
 	varies, mostVaries float64
@@ -138,18 +138,18 @@ func (m *Model) predict(v variant) Prediction {
 		}
 		return stats.Summarize(rates, m.confidence), stats.Summarize(speedups, m.confidence)
 	}
-	rate, speedup := estimate(likely, m.varies)
+	rate, speedup := estimate(byCPU, m.varies)
 	p.Rate = bisect.Estimate{Median: rate.Median, Low: rate.Low, High: rate.High}
 	p.Speedup = bisect.Estimate{Median: speedup.Median, Low: speedup.Low, High: speedup.High}
-	for _, how := range []split{likely, even} {
+	for _, how := range []split{byCPU, starved} {
 		for _, varies := range []float64{0, m.mostVaries} {
 			rate, speedup := estimate(how, varies)
 			widen(&p.Rate, rate)
 			widen(&p.Speedup, speedup)
 		}
 	}
-	typical := m.rounds[likely][m.middle()]
-	p.Limit = m.step(&typical, v, m.varies).limit(m.plan, m.cores)
+	typical := m.rounds[byCPU][m.middle()]
+	p.Limit = m.step(&typical, v, m.varies).limit(m.plan)
 	return p
 }
 
@@ -202,15 +202,15 @@ func (m *Model) step(d *demand, v variant, varies float64) outcome {
 		return 1 / throughput(o.line, o.takes)
 	}
 	o.time = times()
-	if m.cores <= 0 || o.used == 0 {
+	if d.cores <= 0 || o.used == 0 {
 		return o
 	}
-	o.time = max(o.time, o.used/m.cores)
+	o.time = max(o.time, o.used/d.cores)
 	for range iterations {
 		for i := range o.line {
-			factors[i] = stretch(crowds(o.line, factors, d.extra, o.time, i), m.cores)
+			factors[i] = stretch(crowds(o.line, factors, d.extra, o.time, i), d.cores)
 		}
-		next := max(times(), o.used/m.cores)
+		next := max(times(), o.used/d.cores)
 		change := math.Abs(next-o.time) / o.time
 		o.time = (o.time + next) / 2
 		if change < settled {
@@ -297,10 +297,10 @@ func (m *Model) changed(c cost, stage int, cpu, wait float64) (float64, float64)
 }
 
 // limit says what holds a step up.
-func (o outcome) limit(plan *engine.Plan, cores float64) Limit {
+func (o outcome) limit(plan *engine.Plan) Limit {
 	l := Limit{CPU: -1}
-	if cores > 0 && o.demand.cores >= 0 {
-		l.CPU = min(1, o.used/o.time/cores)
+	if o.demand.cores > 0 {
+		l.CPU = min(1, o.used/o.time/o.demand.cores)
 	}
 	slowest := 0
 	for i, t := range o.takes {
@@ -337,7 +337,7 @@ func (m *Model) fitVariation() {
 	if !measured.Bounded() {
 		low, high = slices.Min(times), slices.Max(times)
 	}
-	typical := m.rounds[likely][m.middle()]
+	typical := m.rounds[byCPU][m.middle()]
 	at := func(varies float64) float64 { return m.step(&typical, variant{segments: m.segments}, varies).time }
 	// reach returns the largest variation with which a step takes at most time.
 	reach := func(time float64) float64 {

@@ -73,14 +73,13 @@ func (l line) experiment() *engine.Experiment {
 	return e
 }
 
-// open makes the line a pipeline of the real engine.
-func (l line) open(t *testing.T) *engine.Pipeline {
+// open makes an experiment a pipeline of the real engine.
+func open(t *testing.T, e *engine.Experiment) *engine.Pipeline {
 	t.Helper()
-	p, problems, err := engine.Open(t.Context(), l.experiment(), engine.Options{OpenDevice: devices.Open})
+	p, problems, err := engine.Open(t.Context(), e, engine.Options{OpenDevice: devices.Open})
 	if err != nil || len(problems) > 0 {
 		t.Fatal(err, problems)
 	}
-	t.Cleanup(func() { p.Close() })
 	return p
 }
 
@@ -159,7 +158,7 @@ func TestProbes(t *testing.T) {
 			for seed := range 40 {
 				l := random(rand.New(rand.NewPCG(uint64(seed), 7)), tt.jitter)
 				synctest.Test(t, func(t *testing.T) {
-					p := l.open(t)
+					p := open(t, l.experiment())
 					m, err := predict.Learn(p.Plan, measure(t, p, engine.Probe{}, 6, 40), predict.Options{Cores: 2, Confidence: 0.95})
 					if err != nil {
 						t.Fatal(err)
@@ -198,7 +197,7 @@ func TestChanges(t *testing.T) {
 				rng := rand.New(rand.NewPCG(uint64(seed), 8))
 				l := random(rng, tt.jitter)
 				synctest.Test(t, func(t *testing.T) {
-					p := l.open(t)
+					p := open(t, l.experiment())
 					m, err := predict.Learn(p.Plan, measure(t, p, engine.Probe{}, 6, 40), predict.Options{Cores: 2, Confidence: 0.95})
 					p.Close()
 					if err != nil {
@@ -245,7 +244,7 @@ func TestChanges(t *testing.T) {
 						if err != nil {
 							t.Fatal(err)
 						}
-						q := changed.open(t)
+						q := open(t, changed.experiment())
 						measured := rate(measure(t, q, engine.Probe{}, 2, 60))
 						q.Close()
 						if changed.step == 0 && measured > 1e6 {

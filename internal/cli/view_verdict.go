@@ -81,6 +81,8 @@ func remedy(code string) string {
 	switch code {
 	case bisect.BudgetUsed:
 		return "Give the session more time with budget in the bisect block."
+	case bisect.Disturbed:
+		return "Measure on a machine with nothing else to do."
 	case bisect.MergedStages:
 		return `Where a checkpoint between them has mode = "off", take it out; where one has a limit, raise it. Stages on the device can be tried on the host.`
 	case bisect.NearMinEffect:

@@ -34,6 +34,8 @@ func TestVerdictText(t *testing.T) {
 		{"no reason", noted(bisect.FewRounds), done, "Undecided: the session ended before it could tell. Run it again."},
 		{"budget", noted(bisect.BudgetUsed), done,
 			"Undecided: no stage can be named. This is budget_used. To decide: Give the session more time with budget in the bisect block."},
+		{"disturbed", noted(bisect.OutsideLoad, bisect.Disturbed), done,
+			"Undecided: no stage can be named. This is disturbed. To decide: Measure on a machine with nothing else to do."},
 		{"merged", noted(bisect.MergedStages), done,
 			`Undecided: no stage can be named. This is merged_stages. To decide: Where a checkpoint between them has mode = "off", take it out; where one has a limit, raise it. Stages on the device can be tried on the host.`},
 		{"near min_effect", noted(bisect.NearMinEffect), done,

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pipectl/pipectl/gpu"
 	"github.com/pipectl/pipectl/hcl/config"
+	"github.com/pipectl/pipectl/python"
 	"github.com/pipectl/pipectl/stages"
 )
 
@@ -59,6 +60,7 @@ func run(folder string, check bool) error {
 func generate(name string) ([]byte, error) {
 	registry := stages.Builtin()
 	gpu.Add(registry)
+	python.Add(registry)
 	t, err := template.New(name+".tmpl").Funcs(template.FuncMap{
 		"attributes": stages.Attributes,
 		"table":      table,
