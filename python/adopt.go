@@ -239,25 +239,38 @@ func has(program, module string) bool {
 }
 
 // Reference returns a reference in which a file's path stands for the module, as in "src/train.py:loader", as it should be, with the
-// folder that the module is imported from; "" where it is a reference already.
-func Reference(text string) (reference, folder string) {
+// folders that the module, and those beside it, are imported from; none where it is a reference already.
+func Reference(text string) (reference string, folders []string) {
 	file, path, _ := strings.Cut(text, ":")
 	if !strings.HasSuffix(file, ".py") && !strings.ContainsRune(file, filepath.Separator) {
-		return text, ""
+		return text, nil
 	}
 	folder, name := filepath.Split(filepath.Clean(strings.TrimSuffix(file, ".py")))
 	folder = filepath.Clean(folder)
-	for isFile(filepath.Join(folder, "__init__.py")) { // a package's modules import each other by its name
+	folders = []string{folder}
+	for isFile(filepath.Join(folder, "__init__.py")) { // in a package, modules import each other by its name too
 		abs, err := filepath.Abs(folder)
 		if err != nil {
 			break
 		}
 		name, folder = filepath.Base(abs)+"."+name, filepath.Join(folder, "..")
 	}
+	if folder != folders[0] {
+		folders = append([]string{folder}, folders...)
+	}
 	if path != "" {
 		name += ":" + path
 	}
-	return name, folder
+	return name, folders
+}
+
+// InFolder reports whether a reference's module lies in a folder.
+func InFolder(reference, folder string) bool {
+	module, _, _ := strings.Cut(reference, ":")
+	top, _, _ := strings.Cut(module, ".")
+	path := filepath.Join(folder, top)
+	info, err := os.Stat(path)
+	return isFile(path+".py") || err == nil && info.IsDir()
 }
 
 func isFile(path string) bool {

@@ -19,20 +19,28 @@ func TestReference(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, tc := range []struct{ text, reference, folder string }{
-		{"train:loader", "train:loader", ""},
-		{"a.b:get()[0]", "a.b:get()[0]", ""},
-		{"train", "train", ""},
-		{"train.py:loader", "train:loader", "."},
-		{"train.py", "train", "."},
-		{"./train.py:x", "train:x", "."},
-		{"src/other.py:loader.dataset", "other:loader.dataset", "src"},
-		{"src/other:loader", "other:loader", "src"},
-		{"src/pkg/sub/data.py:loader", "pkg.sub.data:loader", "src"},
-		{"/x/y.py:z", "y:z", "/x"},
+	for _, tc := range []struct {
+		text, reference string
+		folders         []string
+	}{
+		{"train:loader", "train:loader", nil},
+		{"a.b:get()[0]", "a.b:get()[0]", nil},
+		{"train", "train", nil},
+		{"train.py:loader", "train:loader", []string{"."}},
+		{"train.py", "train", []string{"."}},
+		{"./train.py:x", "train:x", []string{"."}},
+		{"src/other.py:loader.dataset", "other:loader.dataset", []string{"src"}},
+		{"src/other:loader", "other:loader", []string{"src"}},
+		{"src/pkg/sub/data.py:loader", "pkg.sub.data:loader", []string{"src", "src/pkg/sub"}},
+		{"/x/y.py:z", "y:z", []string{"/x"}},
 	} {
-		if reference, folder := Reference(tc.text); reference != tc.reference || folder != tc.folder {
-			t.Errorf("%s is %q in %q, want %q in %q", tc.text, reference, folder, tc.reference, tc.folder)
+		if reference, folders := Reference(tc.text); reference != tc.reference || !slices.Equal(folders, tc.folders) {
+			t.Errorf("%s is %q in %q, want %q in %q", tc.text, reference, folders, tc.reference, tc.folders)
+		}
+	}
+	for reference, want := range map[string]bool{"train:x": true, "src.pkg": true, "src": true, "torch:x": false} {
+		if got := InFolder(reference, "."); got != want {
+			t.Errorf("%s lies here: %t, want %t", reference, got, want)
 		}
 	}
 }

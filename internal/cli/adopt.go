@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -115,27 +116,30 @@ func (a *adopter) run(cmd *cobra.Command) error {
 
 // references returns the references that --from and --step give, and the folders that the modules are imported from.
 func (a *adopter) references() (from, step string, folders []string, err error) {
-	from, folder := python.Reference(a.from)
-	if folder != "" {
-		folders = append(folders, folder)
+	from, folders = python.Reference(a.from)
+	add := func(folder string) {
+		if !slices.Contains(folders, folder) {
+			folders = append(folders, folder)
+		}
 	}
 	if a.step != "" {
 		if !strings.Contains(a.step, ":") {
 			return "", "", nil, usagef("--step %s: want module:name", a.step)
 		}
-		step, folder = python.Reference(a.step)
-		if folder != "" && (len(folders) == 0 || folders[0] != folder) {
-			folders = append(folders, folder)
+		var more []string
+		step, more = python.Reference(a.step)
+		for _, folder := range more {
+			add(folder)
 		}
 	}
 	for _, folder := range a.pythonpath {
 		if info, err := os.Stat(folder); err != nil || !info.IsDir() {
 			return "", "", nil, usagef("--pythonpath %s: there is no such folder", folder)
 		}
+		add(filepath.Clean(folder))
 	}
-	folders = append(folders, a.pythonpath...)
-	if len(folders) == 0 {
-		folders = []string{"."}
+	if len(folders) == 0 || python.InFolder(from, ".") || step != "" && python.InFolder(step, ".") {
+		add(".") // where `python` would look, too
 	}
 	return from, step, folders, nil
 }

@@ -264,6 +264,7 @@ func TestAdopterReferences(t *testing.T) {
 		{adopter{from: "train:loader"}, result{"train:loader", "", []string{"."}}},
 		{adopter{from: "src/train.py:loader", step: "src/train.py:step"}, result{"train:loader", "train:step", []string{"src"}}},
 		{adopter{from: "data.py", step: "src/train.py:step"}, result{"data", "train:step", []string{".", "src"}}},
+		{adopter{from: "testdata.x:loader", pythonpath: []string{"testdata/"}}, result{"testdata.x:loader", "", []string{"testdata", "."}}},
 		{adopter{from: "train:loader", step: "train:step", pythonpath: []string{"testdata"}}, result{"train:loader", "train:step", []string{"testdata"}}},
 	} {
 		from, step, folders, err := tc.adopter.references()

@@ -169,6 +169,8 @@ class Trial:
     def _work(self, send):
         try:
             start = time.monotonic()
+            if "torch" in sys.modules:
+                sys.modules["torch"].set_num_threads(1)  # as in workers: a forked process can't use those of the process before
             become_worker(self.loader, self.dataset)
             steps = plan(self.paths, lift.lift(self.dataset, self.paths))
             seed()
