@@ -29,7 +29,7 @@ type Column struct {
 
 // Group is what can be compared: runs of one experiment on hosts that are alike, of as many columns as have some.
 type Group struct {
-	Experiments []string // several where the columns have none in common with the reference
+	Experiments []string // several where columns have none in common with the reference
 	Hosts       []string // their names; "" isn't among them
 	Columns     []Column // all, each with its runs here, which may be none
 	Unit        Unit
@@ -104,8 +104,8 @@ func Label(index int) string {
 
 // Compare compares columns, each of which has a run, with the first of them, which is the reference; their labels are set here.
 // Intervals are at a confidence between 0 and 1. Like is compared with like: the runs are grouped by experiment, and those by
-// host, where each column has one in common with the reference. Where one has none, nothing is refused, and a warning says what
-// differs. Everything is taken from the rounds, so that runs that were interrupted can be compared too.
+// host. A column that has none in common with the reference is compared all the same, and a warning says what differs. Everything
+// is taken from the rounds, so that runs that were interrupted can be compared too.
 func Compare(columns []Column, confidence float64) *Comparison {
 	c := &Comparison{Columns: slices.Clone(columns), Confidence: confidence}
 	for i := range c.Columns {
@@ -127,66 +127,6 @@ func Compare(columns []Column, confidence float64) *Comparison {
 		}
 	}
 	return c
-}
-
-// split parts the columns' runs by a key, in the order in which the keys appear. Where a column that has runs has no key in
-// common with the first, they all stay together.
-func split(columns []Column, key func(*Stored) string) [][]Column {
-	var keys []string
-	for i, column := range columns {
-		common := len(column.Runs) == 0 || i == 0
-		for _, run := range column.Runs {
-			k := key(run)
-			common = common || slices.ContainsFunc(columns[0].Runs, func(r *Stored) bool { return key(r) == k })
-			if !slices.Contains(keys, k) {
-				keys = append(keys, k)
-			}
-		}
-		if !common {
-			return [][]Column{columns}
-		}
-	}
-	var parts [][]Column
-	for _, k := range keys {
-		part := slices.Clone(columns)
-		for i := range part {
-			part[i].Runs = slices.DeleteFunc(slices.Clone(part[i].Runs), func(r *Stored) bool { return key(r) != k })
-		}
-		parts = append(parts, part)
-	}
-	return parts
-}
-
-// newGroup compares the columns that have runs with the first, if that has some.
-func newGroup(columns []Column, confidence float64) Group {
-	g := Group{
-		Experiments: distinct(columns, func(run *Stored) string { return run.Experiment }),
-		Hosts:       distinct(columns, func(run *Stored) string { return run.Hostname }),
-		Columns:     columns,
-		Unit:        Rounds,
-	}
-	if slices.ContainsFunc(columns, func(c Column) bool { return len(c.Runs) > 1 }) {
-		g.Unit = Runs
-	}
-	for _, column := range columns[1:] {
-		if len(columns[0].Runs) > 0 && len(column.Runs) > 0 {
-			g.Pairs = append(g.Pairs, newPair(columns[0], column, g.Unit, confidence))
-		}
-	}
-	return g
-}
-
-// distinct returns the values that runs have, "" left out, in the order in which they appear.
-func distinct(columns []Column, value func(*Stored) string) []string {
-	list := []string{}
-	for _, column := range columns {
-		for _, run := range column.Runs {
-			if v := value(run); v != "" && !slices.Contains(list, v) {
-				list = append(list, v)
-			}
-		}
-	}
-	return list
 }
 
 func newPair(a, b Column, unit Unit, confidence float64) Pair {

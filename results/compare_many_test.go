@@ -38,7 +38,7 @@ func TestCompareMany(t *testing.T) {
 		want    string
 	}{{
 		name:    "four runs a column",
-		columns: []Column{column(unnamed[:4]...), column(unnamed[4:]...)},
+		columns: []Column{column(unnamed[:4]...), column(append([]*Stored{set(unnamed[4], "workers", "8")}, unnamed[5:]...)...)},
 		want: `A s t u v
 B w x y z
 group photos: hosts h1, runs
@@ -50,6 +50,7 @@ stages
 settings
 geomean B -19.9% of 1 significant=true
 warnings
+mixed_column: The runs of B count as samples of one version, but differ in prepare.decode.workers.
 `,
 	}, {
 		name: "two experiments, the one that lost first, and one that is new",
@@ -110,7 +111,7 @@ few_rounds: With 1 rounds of A and 1 of C, no difference in photos on h1 can be 
 few_rounds: With 1 rounds of A and 1 of B, no difference in photos on h2 can be significant at confidence 0.95: run with more rounds.
 `,
 	}, {
-		name: "hosts together where a column has none in common, and versions mixed",
+		name: "a column that has no host in common",
 		columns: []Column{
 			column(run("a", "photos", "h1", 5), run("b", "photos", "h2", 9)),
 			column(set(run("d", "photos", "h3", 5), "workers", "8"), set(run("c", "photos", "h1", 4), "workers", "4")),
@@ -119,27 +120,29 @@ few_rounds: With 1 rounds of A and 1 of B, no difference in photos on h2 can be 
 		want: `A a b
 B d c
 C e
-group photos: hosts h1 h2 h3, runs
-probes A 2, B 2 at 0.95
-baseline|||| 7.00 [-Inf +Inf] n=2 [need >= 6 samples for confidence interval at level 0.95] | 4.50 [-Inf +Inf] n=2 [need >= 6 samples for confidence interval at level 0.95] | -35.7% p=0.667 n=2+2 significant=false detectable=false [need >= 4 samples to detect a difference at alpha level 0.05]
+group photos on h1: hosts h1, rounds
+probes A 1, B 1 at 0.95
+baseline|||| 5.00 [-Inf +Inf] n=1 [need >= 6 samples for confidence interval at level 0.95] | 4.00 [-Inf +Inf] n=1 [need >= 6 samples for confidence interval at level 0.95] | -20.0% p=1.000 n=1+1 significant=false detectable=false [need >= 4 samples to detect a difference at alpha level 0.05]
 stages
-|batch||| 155.56 [-Inf +Inf] n=2 [need >= 6 samples for confidence interval at level 0.95] | 225.00 [-Inf +Inf] n=2 [need >= 6 samples for confidence interval at level 0.95] | +44.6% p=0.667 n=2+2 significant=false detectable=false [need >= 4 samples to detect a difference at alpha level 0.05]
-|train.step||| 77.78 [-Inf +Inf] n=2 [need >= 6 samples for confidence interval at level 0.95] | 112.50 [-Inf +Inf] n=2 [need >= 6 samples for confidence interval at level 0.95] | +44.6% p=0.667 n=2+2 significant=false detectable=false [need >= 4 samples to detect a difference at alpha level 0.05]
+|batch||| 200.00 [-Inf +Inf] n=1 [need >= 6 samples for confidence interval at level 0.95] | 250.00 [-Inf +Inf] n=1 [need >= 6 samples for confidence interval at level 0.95] | +25.0% p=1.000 n=1+1 significant=false detectable=false [need >= 4 samples to detect a difference at alpha level 0.05]
+|train.step||| 100.00 [-Inf +Inf] n=1 [need >= 6 samples for confidence interval at level 0.95] | 125.00 [-Inf +Inf] n=1 [need >= 6 samples for confidence interval at level 0.95] | +25.0% p=1.000 n=1+1 significant=false detectable=false [need >= 4 samples to detect a difference at alpha level 0.05]
 settings
 prepare.decode|workers: -, 4
+group photos on h3: hosts h3, rounds
+group photos on h1, h2, h3: hosts h1 h2 h3, runs
 probes A 2, C 1 at 0.95
 baseline|||| 7.00 [-Inf +Inf] n=2 [need >= 6 samples for confidence interval at level 0.95] | 4.00 [-Inf +Inf] n=1 [need >= 6 samples for confidence interval at level 0.95] | -42.9% p=0.667 n=2+1 significant=false detectable=false [need >= 4 samples to detect a difference at alpha level 0.05]
 stages
 |batch||| 155.56 [-Inf +Inf] n=2 [need >= 6 samples for confidence interval at level 0.95] | 250.00 [-Inf +Inf] n=1 [need >= 6 samples for confidence interval at level 0.95] | +60.7% p=0.667 n=2+1 significant=false detectable=false [need >= 4 samples to detect a difference at alpha level 0.05]
 |train.step||| 77.78 [-Inf +Inf] n=2 [need >= 6 samples for confidence interval at level 0.95] | 125.00 [-Inf +Inf] n=1 [need >= 6 samples for confidence interval at level 0.95] | +60.7% p=0.667 n=2+1 significant=false detectable=false [need >= 4 samples to detect a difference at alpha level 0.05]
 settings
-geomean B -35.7% of 1 significant=false
+geomean B -20.0% of 1 significant=false
 geomean C -42.9% of 1 significant=false
 warnings
-hosts_differ: The hosts differ: hostname h1 (A, B), h2 (A) and h3 (B, C).
-mixed_column: The runs of B count as samples of one version, but differ in prepare.decode.workers.
-few_runs: With 2 runs of A and 2 of B, no difference in photos can be significant at confidence 0.95: measure each more often.
-few_runs: With 2 runs of A and 1 of C, no difference in photos can be significant at confidence 0.95: measure each more often.
+few_rounds: With 1 rounds of A and 1 of B, no difference in photos on h1 can be significant at confidence 0.95: run with more rounds.
+not_compared: Only B has runs of photos on h3, which are compared with none.
+hosts_differ: The hosts differ: hostname h1 (A), h2 (A) and h3 (C).
+few_runs: With 2 runs of A and 1 of C, no difference in photos on h1, h2, h3 can be significant at confidence 0.95: measure each more often.
 `,
 	}} {
 		t.Run(tt.name, func(t *testing.T) {

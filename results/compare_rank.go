@@ -3,6 +3,7 @@ package results
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 )
@@ -59,7 +60,7 @@ func (c Change) ratio() float64 {
 		return 1
 	}
 	r := 1 + *c.Row.Change
-	return max(r, 1/r)
+	return math.Round(max(r, 1/r)*1e6) / 1e6 // what differs by rounding alone is alike
 }
 
 // Regressions returns the baselines that are slower than the reference's by more than threshold, a share of its step rate from 0

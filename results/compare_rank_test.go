@@ -88,12 +88,12 @@ func TestChanges(t *testing.T) {
 	}
 	want := `C baseline  -60% -1
 B baseline  -20% -1
-C  train.step +150% -1
 C  load.photos +150% -1
 C  batch +150% -1
-B  train.step +25% -1
+C  train.step +150% -1
 B  load.photos +25% -1
 B  batch +25% -1
+B  train.step +25% -1
 B ceiling batch +20% +1
 B cached load.photos +0% +0
 C ceiling batch +0% +0

@@ -91,7 +91,7 @@ func (c *Comparison) warnings(g *Group) []Warning {
 // spread words the values that runs have where these differ: "8 and 64", or "8 (A, C) and 64 (B)" where there are more than two
 // runs. Values that aren't known, "", don't count. It returns "" where there are fewer than two.
 func spread(columns []Column, value func(*Stored) string) string {
-	values := distinct(columns, value)
+	values := present(columns, value)
 	if len(values) < 2 {
 		return ""
 	}
