@@ -141,9 +141,9 @@ func TestSharedCores(t *testing.T) {
 		sleeping           bool
 		median, mostWanted float64
 	}{
-		{"computing", 0, false, 0.05, 0.3},
-		{"mixed", 0, true, 0.05, 0.3},
-		{"beside others", 1, true, 0.1, 0.6},
+		{"computing", 0, false, 0.03, 0.4},
+		{"mixed", 0, true, 0.02, 0.3},
+		{"beside others", 1, true, 0.03, 0.45},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var probes, changes errors

@@ -155,9 +155,8 @@ func (m *Model) demandOf(iv engine.Interval, how split) demand {
 		}
 		return sum
 	}
-	// solve tries x up to most for the CPU time that was measured, which grows with x.
-	solve := func(most float64, try func(x float64) float64) (sum float64) {
-		low, high := 0.0, most
+	// solve tries x from low to high for the CPU time that was measured, which grows with x.
+	solve := func(low, high float64, try func(x float64) float64) (sum float64) {
 		for range 40 {
 			if x := (low + high) / 2; try(x) < used {
 				low = x
@@ -174,18 +173,28 @@ func (m *Model) demandOf(iv engine.Interval, how split) demand {
 	sum := 0.0
 	switch all := try(1, m.cores); {
 	case all <= used:
-		sum = all
+		// They waited less for cores than threads do that want them independently of one another.
+		sum = solve(m.cores, m.cores+float64(m.threads()), func(x float64) float64 { return try(1, x) })
+		d.cores = m.cores
 	case iv.CPU >= full*m.cores || try(0, m.cores) > used:
 		part := 0.0
 		if iv.CPU >= full*m.cores {
 			part = 1
 		}
-		sum = solve(m.cores, func(x float64) float64 { return try(part, x) })
+		sum = solve(0, m.cores, func(x float64) float64 { return try(part, x) })
 	default:
-		sum = solve(1, func(x float64) float64 { return try(x, m.cores) })
+		sum = solve(0, 1, func(x float64) float64 { return try(x, m.cores) })
 	}
 	m.rest(&d, used-sum)
 	return d
+}
+
+// threads returns the number of workers.
+func (m *Model) threads() (n int) {
+	for _, g := range m.segments {
+		n += max(g.Workers, 1)
+	}
+	return n
 }
 
 // rest accounts for CPU time that no worker was busy for. A training step may have computed on more threads than its
