@@ -15,6 +15,7 @@ import (
 // a lock is never taken over by another process, and it holds across containers that share the folder. Where a file
 // system can't lock, SQLite can't work either.
 
+// lockPath returns the path of a run's file, or that of the folder where id is "". Who makes the folder has made the database.
 func (s *Store) lockPath(id string) string { return filepath.Join(s.file+"-running", id) }
 
 // lock takes the lock of a run that is about to be stored.
@@ -47,10 +48,10 @@ func (s *Store) alive(id string) bool {
 // sweep removes the lock files of runs that are over. It is called within a transaction that writes: then no other
 // process is between making its file and locking it.
 func (s *Store) sweep() {
-	files, _ := filepath.Glob(s.lockPath("*"))
-	for _, path := range files {
-		if !s.alive(filepath.Base(path)) {
-			os.Remove(path)
+	files, _ := os.ReadDir(s.lockPath(""))
+	for _, f := range files {
+		if !s.alive(f.Name()) {
+			os.Remove(s.lockPath(f.Name()))
 		}
 	}
 }

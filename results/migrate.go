@@ -37,13 +37,18 @@ func (s *Store) migrate(ctx context.Context, steps []string) (err error) {
 	defer conn.Close()
 	check := func() (version int, err error) {
 		var id, objects int
-		err = conn.QueryRowContext(ctx, `SELECT user_version, application_id, (SELECT count(*) FROM sqlite_schema)
-			FROM pragma_user_version, pragma_application_id`).Scan(&version, &id, &objects)
+		var page int64
+		err = conn.QueryRowContext(ctx, `SELECT user_version, application_id, page_size, (SELECT count(*) FROM sqlite_schema)
+			FROM pragma_user_version, pragma_application_id, pragma_page_size`).Scan(&version, &id, &page, &objects)
 		switch {
 		case err != nil:
 			return 0, err
 		case id != applicationID && (id != 0 || version != 0 || objects != 0):
 			return 0, errors.New("it belongs to another program: choose another place with --db")
+		case s.size%page != 0:
+			return 0, malformed{errors.New("its end is cut off")} // SQLite reads zeros there
+		case objects == 0 && s.blank != nil:
+			return 0, s.blank
 		case version > len(steps):
 			return 0, fmt.Errorf("it was written by a newer pipectl (schema %d, this one knows %d): update pipectl, or choose another place with --db",
 				version, len(steps))

@@ -25,6 +25,17 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	if path := os.Getenv("PIPECTL_TEST_TRACED"); path != "" {
+		writeTraced(path)
+		return
+	}
+	if dir := os.Getenv("PIPECTL_TEST_FULL"); dir != "" {
+		if err := fillDisk(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	os.Exit(m.Run())
 }
 
@@ -52,13 +63,22 @@ func writeRun(path string, forever bool) error {
 
 func child(t *testing.T, path string) *exec.Cmd {
 	t.Helper()
-	exe, err := os.Executable()
+	cmd, err := testProcess("PIPECTL_TEST_WRITE", path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(exe)
-	cmd.Env = append(os.Environ(), "PIPECTL_TEST_WRITE="+path)
 	return cmd
+}
+
+// testProcess returns what starts this binary again to do what the variable says with the database at path.
+func testProcess(variable, path string) (*exec.Cmd, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(exe)
+	cmd.Env = append(os.Environ(), variable+"="+path)
+	return cmd, nil
 }
 
 // TestKill kills a process at different points of its writing: what it had reported is there, and the run counts as

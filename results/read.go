@@ -39,6 +39,9 @@ func (s *Store) List(ctx context.Context, f Filter, limit int) ([]Summary, error
 	query := func() error {
 		return s.explain("listing runs", s.view(ctx, func(conn *sql.Conn) (err error) {
 			runs, err = summaries(ctx, conn, where+" ORDER BY number DESC LIMIT ?", args...)
+			if err == nil && len(runs) == 0 && f.Experiment == "" {
+				err = intact(ctx, conn)
+			}
 			for i := range runs {
 				if err == nil && runs[i].Baseline == nil {
 					runs[i].Baseline, err = measuredBaseline(ctx, conn, runs[i].ID)
@@ -160,19 +163,23 @@ func (run *Stored) load(ctx context.Context, conn *sql.Conn, id string) error {
 	var number int64
 	var args, seed, host string
 	var report sql.NullString
-	err = conn.QueryRowContext(ctx, "SELECT number, args, seed, path, file, fingerprint, host, report FROM runs WHERE id = ?", id).
-		Scan(&number, &args, &seed, &run.Path, &run.File, &run.Fingerprint, &host, &report)
+	err = each(ctx, conn, func(rows *sql.Rows) (err error) {
+		if err = rows.Scan(&number, &args, &seed, &run.Path, &run.File, &run.Fingerprint, &host, &report); err != nil {
+			return err
+		}
+		if run.Seed, err = strconv.ParseUint(seed, 10, 64); err != nil {
+			return fmt.Errorf("its seed: %w", err)
+		}
+		if err := json.Unmarshal([]byte(args), &run.Args); err != nil {
+			return fmt.Errorf("its command line: %w", err)
+		}
+		if err := json.Unmarshal([]byte(host), &run.Host); err != nil {
+			return fmt.Errorf("its host: %w", err)
+		}
+		return nil
+	}, "SELECT number, args, seed, path, file, fingerprint, host, report FROM runs WHERE id = ?", id)
 	if err != nil {
 		return err
-	}
-	if run.Seed, err = strconv.ParseUint(seed, 10, 64); err != nil {
-		return err
-	}
-	if err := json.Unmarshal([]byte(args), &run.Args); err != nil {
-		return fmt.Errorf("its command line: %w", err)
-	}
-	if err := json.Unmarshal([]byte(host), &run.Host); err != nil {
-		return fmt.Errorf("its host: %w", err)
 	}
 	for _, part := range []struct {
 		query string
@@ -215,7 +222,7 @@ func (run *Stored) load(ctx context.Context, conn *sql.Conn, id string) error {
 	}
 	run.Report = new(bisect.Report)
 	if err := json.Unmarshal([]byte(report.String), run.Report); err != nil {
-		return fmt.Errorf("its report: %w", err)
+		return malformed{fmt.Errorf("its report: %w", err)}
 	}
 	for _, list := range [][]bisect.ProbeResult{run.Report.Probes, run.Report.Isolated} {
 		for i := range list {
@@ -279,7 +286,7 @@ func (run *Stored) probe(p engine.Probe) *Probe {
 	return &run.Probes[i]
 }
 
-// each calls f for each row of a query.
+// each calls f for each row of a query. f returns an error where the row can't be made sense of.
 func each(ctx context.Context, conn *sql.Conn, f func(*sql.Rows) error, query string, args ...any) error {
 	rows, err := conn.QueryContext(ctx, query, args...)
 	if err != nil {
@@ -288,10 +295,19 @@ func each(ctx context.Context, conn *sql.Conn, f func(*sql.Rows) error, query st
 	defer rows.Close()
 	for rows.Next() {
 		if err := f(rows); err != nil {
-			return err
+			return malformed{err}
 		}
 	}
 	return rows.Err()
+}
+
+// intact returns an error where the database is damaged. It reads all of it.
+func intact(ctx context.Context, conn *sql.Conn) error {
+	found, err := texts(ctx, conn, "PRAGMA integrity_check(1)")
+	if err == nil && !slices.Equal(found, []string{"ok"}) {
+		err = malformed{errors.New(strings.Join(found, "; "))}
+	}
+	return err
 }
 
 // or returns v, or what stands for NULL.

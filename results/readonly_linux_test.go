@@ -58,12 +58,12 @@ func TestReadOnlyFolder(t *testing.T) {
 		t.Errorf("reading what nobody writes: %v", err)
 	}
 	unprivileged(func() { _, err = Create(ctx, path) })
-	want := "results database " + path + ": opening it: attempt to write a readonly database: the file and its folder must be writable; choose another place with --db"
+	want := "results database " + path + ": opening it: attempt to write a readonly database: the file and its folder must be writable, and the disk not full; choose another place with --db"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v\nwant %s", err, want)
 	}
 	unprivileged(func() { _, err = Create(ctx, filepath.Join(base, "new.db")) })
-	want = "results database " + base + "/new.db: opening it: unable to open database file: the file and its folder must be writable; choose another place with --db"
+	want = "results database " + base + "/new.db: opening it: unable to open database file: the file and its folder must be writable, and the disk not full; choose another place with --db"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v\nwant %s", err, want)
 	}

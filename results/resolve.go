@@ -55,7 +55,7 @@ func latest(ctx context.Context, conn *sql.Conn, back, experiment string) (strin
 	case count > 0:
 		return "", fmt.Errorf("there are only %d runs%s", count, of)
 	case experiment == "":
-		return "", errors.New("no runs are stored yet")
+		return "", cmp.Or(intact(ctx, conn), errors.New("no runs are stored yet"))
 	}
 	others, err := texts(ctx, conn, "SELECT DISTINCT experiment FROM runs ORDER BY experiment")
 	if err != nil {

@@ -7,6 +7,7 @@ package results
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/mattn/go-sqlite3"
@@ -30,8 +32,10 @@ const busyTimeout = 10 * time.Second
 // Store is an open database. Its methods may be called from several goroutines.
 type Store struct {
 	path   string // as given
-	file   string // absolute, without symbolic links
+	file   string // absolute, without symbolic links once it is open
 	opened fs.FileInfo
+	size   int64 // of the file, if no log adds to it; else 0
+	blank  error // why an empty file can't be made into a new database; nil if it can
 	db     *sql.DB
 	now    func() time.Time
 	random func() uint32
@@ -40,7 +44,7 @@ type Store struct {
 // Create opens the database at path for reading and writing. It makes the file and its folder where there are none.
 func Create(ctx context.Context, path string) (*Store, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return nil, fmt.Errorf("results database %s: making its folder: %w: choose another place with --db", path, err)
+		return nil, (&Store{path: path}).explain("making its folder", err)
 	}
 	return open(ctx, path, url.Values{"mode": {"rwc"}}, migrations())
 }
@@ -49,9 +53,12 @@ func Create(ctx context.Context, path string) (*Store, error) {
 // be read.
 func Open(ctx context.Context, path string) (*Store, error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w at %s: nothing has been stored there yet", ErrNoDatabase, path)
+		return nil, noDatabase(path)
 	}
 	s, err := open(ctx, path, url.Values{"mode": {"rw"}}, migrations())
+	if errors.Is(err, errNothingStored) {
+		return nil, noDatabase(path)
+	}
 	if !unwritable(err) {
 		return s, err
 	}
@@ -63,6 +70,16 @@ func Open(ctx context.Context, path string) (*Store, error) {
 	return open(ctx, path, url.Values{"mode": {"ro"}, "immutable": {"1"}}, migrations())
 }
 
+func noDatabase(path string) error {
+	return fmt.Errorf("%w at %s: nothing has been stored there yet", ErrNoDatabase, path)
+}
+
+// What a file says in which there is no database.
+var (
+	errNothingStored = errors.New("nothing has been stored in it yet")
+	errEmptied       = errors.New("it is empty, though runs have been stored in it: restore it from a copy, or remove it to start a new one")
+)
+
 // open opens the database with these parameters of SQLite's URIs and takes its schema through the steps.
 func open(ctx context.Context, path string, params url.Values, steps []string) (*Store, error) {
 	s := &Store{path: path, now: time.Now, random: rand.Uint32}
@@ -70,8 +87,33 @@ func open(ctx context.Context, path string, params url.Values, steps []string) (
 	if err != nil {
 		return nil, s.explain("opening it", err)
 	}
-	if info, err := os.Stat(abs); err == nil && !info.Mode().IsRegular() {
+	s.file = abs
+	switch info, err := os.Stat(abs); {
+	case err != nil:
+		// What a database that was removed has left here says nothing about the new one.
+		s.sweep()
+		os.Remove(s.lockPath(""))
+	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("results database %s: it is not a file: choose another place with --db", path)
+	default:
+		if s.file, err = filepath.EvalSymlinks(abs); err != nil {
+			return nil, s.explain("opening it", err)
+		}
+		log, logErr := os.Stat(s.file + "-wal")
+		logged := logErr == nil && log.Size() > 0
+		if !logged {
+			s.size = info.Size()
+		}
+		// The folder is looked for before the database is read: who makes it has made the database before.
+		_, err := os.Stat(s.lockPath(""))
+		switch {
+		case info.Size() == 0 && logged: // SQLite would remove the log
+			return nil, s.explain("opening it", errEmptied)
+		case err == nil:
+			s.blank = errEmptied
+		case params.Get("mode") != "rwc":
+			s.blank = errNothingStored
+		}
 	}
 	params.Set("_busy_timeout", strconv.FormatInt(busyTimeout.Milliseconds(), 10))
 	params.Set("_foreign_keys", "1")
@@ -79,9 +121,7 @@ func open(ctx context.Context, path string, params url.Values, steps []string) (
 	params.Set("_txlock", "immediate")
 	// Only a URI takes a path with any characters: SQLite undoes the escapes.
 	dsn := url.URL{Scheme: "file", Path: abs, RawQuery: params.Encode()}
-	if s.db, err = sql.Open("sqlite3", dsn.String()); err != nil {
-		return nil, s.explain("opening it", err)
-	}
+	s.db = sql.OpenDB(connector(dsn.String()))
 	s.db.SetMaxOpenConns(1)
 	err = s.migrate(ctx, steps)
 	// Where two processes make a database, SQLite tells the slower one at once that it is busy: waiting is left to us.
@@ -90,7 +130,7 @@ func open(ctx context.Context, path string, params url.Values, steps []string) (
 		err = s.migrate(ctx, steps)
 	}
 	if err == nil {
-		s.file, err = filepath.EvalSymlinks(abs)
+		s.file, err = filepath.EvalSymlinks(abs) // of a file that is there now
 	}
 	if err == nil {
 		s.opened, err = os.Stat(s.file)
@@ -101,6 +141,22 @@ func open(ctx context.Context, path string, params url.Values, steps []string) (
 	}
 	return s, nil
 }
+
+// connector makes connections to the database that a URI names.
+type connector string
+
+// Driver returns SQLite's.
+func (c connector) Driver() driver.Driver {
+	return &sqlite3.SQLiteDriver{ConnectHook: func(conn *sqlite3.SQLiteConn) error {
+		// Damaged pages are to be found as they are read. And each transaction goes into the file at once: the log beside it
+		// may be left behind when the file is copied, or removed after a kill.
+		_, err := conn.Exec("PRAGMA cell_size_check = ON; PRAGMA wal_autocheckpoint = 1", nil)
+		return err
+	}}
+}
+
+// Connect makes a connection.
+func (c connector) Connect(context.Context) (driver.Conn, error) { return c.Driver().Open(string(c)) }
 
 // Path returns the path that the database was opened with.
 func (s *Store) Path() string { return s.path }
@@ -163,6 +219,9 @@ func busy(err error) bool {
 	return errors.As(err, &e) && e.Code == sqlite3.ErrBusy
 }
 
+// malformed says that something stored isn't as pipectl stores it.
+type malformed struct{ error }
+
 // explain adds to an error the database's path, what was being done, and what to do about it.
 func (s *Store) explain(doing string, err error) error {
 	if err == nil {
@@ -170,24 +229,35 @@ func (s *Store) explain(doing string, err error) error {
 	}
 	var advice string
 	var e sqlite3.Error
-	switch errors.As(err, &e); {
+	var errno syscall.Errno
+	if errors.As(err, &e) {
+		errno = e.SystemErrno
+	} else {
+		errors.As(err, &errno)
+	}
+	switch {
+	case e.Code == sqlite3.ErrFull, errno == syscall.ENOSPC, errno == syscall.EDQUOT:
+		advice = "free some disk space, or choose another place with --db"
 	case unwritable(err):
 		// The system's error is that of SQLite's last attempt, to read what it couldn't make: "no such file".
 		e.SystemErrno = 0
 		err = e
-		advice = "the file and its folder must be writable; choose another place with --db"
+		fallthrough
+	case errors.Is(err, fs.ErrPermission), errno == syscall.EROFS:
+		advice = "the file and its folder must be writable, and the disk not full; choose another place with --db"
 	case e.Code == sqlite3.ErrNotADB:
 		advice = "it is another kind of file; choose another place with --db"
-	case e.Code == sqlite3.ErrCorrupt:
+	// All that is asked of SQLite it can do, and all that is read can be made sense of, unless the file isn't what was written.
+	case e.Code == sqlite3.ErrCorrupt, e.Code == sqlite3.ErrError, errors.As(err, new(malformed)):
 		advice = "it is damaged; move it away to start a new one, or read what is left with sqlite3's .recover"
-	case e.Code == sqlite3.ErrFull:
-		advice = "free some disk space, or choose another place with --db"
 	case busy(err):
 		advice = fmt.Sprintf("another process has held it for %v; wait for that process or end it", busyTimeout)
 	case e.ExtendedCode == sqlite3.ErrConstraintForeignKey:
 		advice = "the run was removed while it was written"
-	case e.Code == sqlite3.ErrIoErr:
+	case e.Code == sqlite3.ErrIoErr, errno == syscall.EIO:
 		advice = "the disk or its file system is at fault; choose another place with --db"
+	case errno != 0:
+		advice = "choose another place with --db"
 	}
 	if advice == "" {
 		return fmt.Errorf("results database %s: %s: %w", s.path, doing, err)
