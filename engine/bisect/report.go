@@ -46,7 +46,9 @@ type ProbeResult struct {
 	Checkpoint string   // the name of the checkpoint block there; "" if none stands there
 	Stages     []string // the stages it makes free
 	Rate       Estimate // steps/s
-	Rounds     []engine.Interval
+	// Predicted is what the accounts of the baseline foretell, in steps/s; nil where they weren't asked.
+	Predicted *Estimate
+	Rounds    []engine.Interval
 }
 
 // StageResult is what one stage did in the baseline, and what caching it away is worth.
