@@ -113,13 +113,15 @@ func (s *source) Len() int     { return s.items }
 func (s *source) Classes() int { return s.classes }
 
 // Name returns the path of the item's file, if the data set lists it, or else its number.
-func (s *source) Name(i int) string {
+func (s *source) Name(i int) string { return s.spec.itemName(s.hold, i) }
+
+func (l *Load) itemName(h *Hold, i int) string {
 	request := struct {
 		reference
 		Index int `json:"index"`
-	}{s.spec.reference(), i}
+	}{l.reference(), i}
 	var name string
-	if err := s.hold.Call(context.Background(), s.spec.timeout(), "name", request, &name); err != nil {
+	if err := h.Call(context.Background(), l.timeout(), "name", request, &name); err != nil {
 		return fmt.Sprintf("item %d", i) // what failed is reported elsewhere
 	}
 	return name

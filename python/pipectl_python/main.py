@@ -32,7 +32,7 @@ OPS = {
     "pool.open": ("pool", "open_pool"),
     "pool.start": ("pool", "start"),
     "pool.next": ("pool", "next_batch"),
-    "pool.free": ("pool", "free"),
+    "pool.copy": ("pool", "copy"),
     "pool.close": ("pool", "close"),
     "adopt.find": ("adopt", "find"),
     "adopt.describe": ("adopt", "describe"),

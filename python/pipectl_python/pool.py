@@ -3,10 +3,11 @@
 import marshal
 import os
 import signal
+import struct
 import sys
 import time
 
-from . import lift, refs
+from . import lift, refs, values
 from .main import ARENA, Fault
 from .poolwork import FAILED, FILLER, Control, Failed, Work, bytes_of, die_with_parent, failure
 
@@ -21,8 +22,8 @@ def open_pool(state, request):
     source = refs.find(state, role, request["ref"], request.get("args"))
     dataset = source.dataset if role == "loader" else source
     stages = request["stages"]
-    calls = [(s.get("part"), refs.find(state, "callable", s["ref"], s.get("args"))) for s in stages[1:-1]]
-    collate = refs.find(state, "collate", stages[-1]["ref"], None) if stages[-1].get("ref") else None
+    calls = [(s["part"] or None, refs.find(state, "callable", s["ref"], s["args"])) for s in stages[1:-1]]
+    collate = refs.find(state, "collate", stages[-1]["ref"], None) if stages[-1]["ref"] else None
     control = Control(request["workers"], len(stages), f"/proc/{os.getpid()}/fd/{ARENA}", request["control"])
     try:
         originals = lift.lift(dataset, request["lift"])
@@ -68,6 +69,27 @@ def next_batch(state, request):
     if "id" in reply:
         state.batches[reply["id"]] = data
     return reply
+
+
+def copy(state, request):
+    """Copies a batch's samples and labels, its first two elements, to where pipectl's own training step takes them from."""
+    batch = state.batches[request["id"]]
+    n, *shape = request["shape"]
+    try:
+        samples, labels = (batch[0], batch[1]) if isinstance(batch, (tuple, list)) and len(batch) > 1 else (batch, None)
+        labels = [0] * n if labels is None else [int(label) for label in labels]
+        count = len(samples)
+    except (TypeError, ValueError, LookupError) as e:
+        raise Fault("result", f"the batch is {values.describe(batch)}, and this training step takes samples and whole numbers for labels") from e
+    if count != n or len(labels) != n:
+        raise Fault("result", f"the batch has {count} samples and {len(labels)} labels, of {n} items")
+    at, arena = request["at"], memoryview(state.arena)
+    for sample in samples:
+        element = values.element(sample, request["kind"], shape)
+        element.write(arena[at : at + element.size])
+        at += element.size
+    struct.pack_into(f"={n}i", arena, request["label"], *labels)
+    return {}
 
 
 def free(state, request):
@@ -274,27 +296,20 @@ class Pool:
             self.new_notes.append({"code": code, "text": text, "stages": list(stages)})
 
     def _note_threads(self):
-        """Remarks on libraries' own threads: those beside the main thread and the one that hands over batches."""
+        """Remarks on libraries' own threads, those beside each worker's main thread."""
         if len(self.threads) < self.workers:
             return
-        most = max(self.threads.values(), key=max)
-        extra = sum(max(0, max(counts) - 2) for counts in self.threads.values())
+        total = sum(count for count, _ in self.threads.values())
         cores = len(os.sched_getaffinity(0))
-        if extra == 0 or extra + self.workers <= cores:
+        if total == self.workers or total <= cores:
             return
-        before, stages = 2, []
-        for k, count in enumerate(most):
-            if count > before:
-                stages.append(k)
-            before = max(before, count)
-        means = []
-        if "cv2" in sys.modules:
-            means.append("cv2.setNumThreads(0)")
+        stages = [k for k in range(self.stages) if any(more[k] for _, more in self.threads.values())]
+        means = ["cv2.setNumThreads(0)"] if "cv2" in sys.modules else []
         means.append('env = { OMP_NUM_THREADS = "1" }')
         self._note(
             "threads",
-            f"{self.workers} workers run {extra + self.workers} threads, each worker {max(most)} with those that libraries start, on {cores} cores: "
-            f"they take each other's time. Give each worker one thread: {' or '.join(means)}.",
+            f"{self.workers} workers run {total} threads, each up to {max(count for count, _ in self.threads.values())} with those that "
+            f"libraries start, on {cores} cores: they take each other's time. Have a worker run one: {' or '.join(means)}.",
             stages,
         )
 

@@ -127,7 +127,7 @@ class Work:
         self.worker, self.at = worker, 8 + 8 * worker
         self.generation, self.turn = -1, 0
         self._empty()
-        self.threads = None  # the most that there were after each stage, while the first batch was made
+        self.threads = None  # how many more there were after each stage, while the first batch was made
         self.ended = _clock()
         self.cpu = time.process_time_ns()
 
@@ -187,7 +187,7 @@ class Work:
             batch.skipped,
             self.filled,
             [max(0, b) for b in self.bytes],
-            self.threads if batch.watches else None,
+            (threads(), self.threads) if batch.watches else None,
             described,
         )
         self.ended, self.cpu = ended, cpu
@@ -247,8 +247,10 @@ class _Batch:
         self.items = [0] * work.stages
         self.skipped = []
         self.watches = work.threads is None
+        self.threads = 0
         if self.watches:
             work.threads = [0] * work.stages
+            self.threads = threads()
 
     def short(self, drop_last):
         """Reports whether what a stream had left is no batch."""
@@ -307,7 +309,7 @@ class _Batch:
                 if record is not None:
                     record.drop(k)
                 continue
-            except Exception as e:
+            except (Exception, SystemExit) as e:
                 now = self._fail(e, k, index)
                 if record is not None:
                     record.drop(k)
@@ -328,7 +330,7 @@ class _Batch:
             if work.parts:
                 raise lift.NotLiftable("the dataset makes whole batches in __getitems__: nothing can be lifted out of it")
             return work.dataset.__getitems__(self.indices)
-        except Exception as e:
+        except (Exception, SystemExit) as e:
             raise Failed(failure(e, 0, -1))
         finally:
             self.busy[0] += _clock() - began
@@ -336,10 +338,15 @@ class _Batch:
     def _aside(self, k, sample, record):
         """Does what no stage is charged for, after stage k; returns the time."""
         if self.watches:
-            self.work.threads[k] = max(self.work.threads[k], threads())
+            self._count_threads(k)
         if record is not None:
             record.note(k + 1, sample)
         return _clock()
+
+    def _count_threads(self, k):
+        now = threads()
+        self.work.threads[k] += max(0, now - self.threads)
+        self.threads = now
 
     def _fail(self, error, stage, index):
         """Leaves an item out, or raises Failed."""
@@ -359,12 +366,12 @@ class _Batch:
             if work.parts:
                 samples = [lift.finish(s) for s in samples]
             data = work.collate(samples[0] if work.single else samples)
-        except Exception as e:
+        except (Exception, SystemExit) as e:
             raise Failed(failure(e, stage, -1)) from None
         self.busy[stage] += _clock() - began
         self.items[stage] += len(samples)
         if self.watches:
-            work.threads[stage] = threads()
+            self._count_threads(stage)
         return data
 
 

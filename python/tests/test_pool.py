@@ -1,10 +1,9 @@
-import gc
-import itertools
 import os
 import random
 import signal
 import sys
 import tempfile
+import threading
 import time
 import unittest
 import warnings
@@ -312,6 +311,215 @@ class Whole(Dataset):
 
     def __getitem__(self, indices):
         return torch.tensor(indices) + torch.rand(1)
+
+
+class Counted(Dataset):
+    """Counts what is called, in files, so that calls in workers count."""
+
+    def __init__(self, folder=None, n=40):
+        self.folder, self.n, self.transform = folder, n, Compose([first_step, second_step])
+
+    def __len__(self):
+        return self.n
+
+    def __getitem__(self, i):
+        return self.transform(torch.full((4,), float(i))), i
+
+
+def first_step(x):
+    return x + 0.25
+
+
+def second_step(x):
+    return x * 2
+
+
+def in_place(x):
+    return x.add_(0.5)
+
+
+def number_of(x):
+    return x[0]
+
+
+class Probes(unittest.TestCase):
+    """The stages: load, first_step, second_step, batch."""
+
+    def probe(self, workers, calls=None, limit=1 << 20, fill=6, dataset=Counted):
+        loader = DataLoader(dataset(), BATCH, num_workers=workers)
+        pool = new_pool(loader, workers, ["transform"], calls=calls)
+        self.addCleanup(pool.close)
+        filled = run(pool, (0, 0, fill, [0] + [limit] * (pool.stages - 1), 0), fill)
+        return pool, filled
+
+    def test_replays(self):
+        for workers in (0, 1, 2):
+            for calls in (None, [("transform", in_place), ("transform", in_place)]):
+                with self.subTest((workers, calls)):
+                    pool, filled = self.probe(workers, calls)
+                    whole = sorted(tuple(d[0].flatten().tolist()) for _, d in filled)
+                    kept = filled[-1][0]["kept"]
+                    self.assertEqual(kept[0], 0)
+                    self.assertTrue(all(k == kept[1] >= 6 * BATCH * 24 for k in kept[1:]), kept)
+                    for to in (1, 2, 3):
+                        batches = run(pool, (0, to, 0, [], 0), 12)
+                        self.assertEqual(whole, sorted({tuple(d[0].flatten().tolist()) for _, d in batches}))
+                        for n, (reply, _) in enumerate(batches):
+                            self.assertEqual(reply["items"], [0] * to + [BATCH] * (4 - to))
+                            self.assertEqual([b > 0 for b in reply["busy"]], [False] * to + [True] * (4 - to))
+                            self.assertEqual((reply["number"], reply["len"]), (n, BATCH))
+                    for first, to in ((1, 2), (1, 3), (2, 3)):
+                        batches = run(pool, (first, to, 0, [], 0), 12)
+                        self.assertEqual(whole, sorted({tuple(d[0].flatten().tolist()) for _, d in batches}))
+                        for reply, _ in batches:
+                            self.assertEqual(reply["items"], [BATCH if k < first or k >= to else 0 for k in range(4)])
+                    for first in (1, 2, 3):
+                        for reply, data in run(pool, (first, 4, 0, [], 0), 6):
+                            self.assertEqual((reply["len"], data), (0, None))
+                            self.assertEqual(reply["items"], [BATCH if k < first else 0 for k in range(4)])
+                    reply, data = run(pool, ZERO, 1)[0]
+                    self.assertEqual((reply["items"], reply["len"]), ([BATCH] * 4, BATCH))
+
+    def test_copies_only_what_is_changed_in_place(self):
+        pool, _ = self.probe(0)
+        self.assertEqual(pool.work.copies, [False] * 4)
+        pool, _ = self.probe(0, [("transform", first_step), ("transform", in_place)])
+        self.assertEqual(pool.work.copies, [False, False, True, False])
+
+    def test_limits(self):
+        _, filled = self.probe(2, limit=2 * BATCH * 60)  # a batch a worker
+        kept = filled[-1][0]["kept"]
+        self.assertTrue(0 < kept[1] <= 2 * BATCH * 60 < 2 * kept[1], kept)
+        _, filled = self.probe(2, limit=100)
+        self.assertEqual(filled[-1][0]["kept"], [0] * 4)
+
+    def test_a_filling_smaller_than_the_workers(self):
+        _, filled = self.probe(3, fill=1)
+        self.assertTrue(all(k > 0 for k in filled[0][0]["kept"][1:]))
+
+    def test_what_cannot_be_copied_is_not_kept(self):
+        _, filled = self.probe(0, [("transform", lambda x: (threading.Lock(), x)), ("transform", lambda x: x[1])])
+        kept = filled[-1][0]["kept"]
+        self.assertEqual([k > 0 for k in kept], [False, True, False, True])
+
+    def test_streams(self):
+        pool, filled = self.probe(2, dataset=lambda: Stream(24))
+        for mode in ((0, 2, 0, [], 0), (1, 3, 0, [], 0), (1, 5, 0, [], 0), ZERO):
+            run(pool, mode, 20)
+
+
+def fails(x):
+    if x[0] in (5.0, 6.0):
+        raise ValueError("bad sample")
+    return x
+
+
+def kills(x):
+    if x[0] == 9.0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return x
+
+
+def exits(x):
+    if x[0] == 9.0:
+        os._exit(3)
+    return x
+
+
+def not_again(x):
+    return x[100]
+
+
+class Faults(unittest.TestCase):
+    def one(self, workers, step, skip=False, batches=10, **kwargs):
+        loader = DataLoader(Counted(), BATCH, num_workers=workers, **kwargs)
+        pool = new_pool(loader, workers, ["transform"], skip=skip, calls=[("transform", step)])
+        self.addCleanup(pool.close)
+        pool.start(*ZERO)
+        out = []
+        for _ in range(batches):
+            out.append(pool.next())
+        return out
+
+    def test_exceptions(self):
+        for workers in (0, 2):
+            out = self.one(workers, fails, batches=3)
+            self.assertEqual(out[0][0]["len"], BATCH)
+            for reply, data in out[1:]:
+                f = reply["failure"]
+                self.assertEqual((f["type"], f["message"], f["stage"], f["index"], data), ("ValueError", "bad sample", 1, 5, None))
+                self.assertIn('raise ValueError("bad sample")', f["traceback"])
+                self.assertNotIn("pipectl_python/", f["traceback"])
+
+    def test_skipping(self):
+        for workers in (0, 2):
+            reply, data = self.one(workers, fails, skip=True)[1]
+            self.assertEqual(data[1].tolist(), [4, 7])
+            self.assertEqual([(s["stage"], s["index"], s["message"]) for s in reply["skipped"]], [(1, 5, "bad sample"), (1, 6, "bad sample")])
+            self.assertEqual((reply["len"], reply["items"]), (2, [4, 4, 2]))
+
+    def test_deaths(self):
+        for step, message in ((kills, r"worker 0 \(process \d+\) was killed by SIGKILL: "), (exits, r"worker 0 \(process \d+\) ended with exit status 3")):
+            f = self.one(2, step)[-1][0]["failure"]
+            self.assertRegex(f["message"], message)
+            self.assertEqual((f["stage"], f["index"]), (1, 9))
+
+    def test_collate_and_init(self):
+        def bad(what):
+            raise RuntimeError("no")
+
+        f = self.one(2, first_step, collate_fn=bad)[0][0]["failure"]
+        self.assertEqual((f["message"], f["stage"], f["index"]), ("no", 2, -1))
+        f = self.one(2, first_step, worker_init_fn=bad)[0][0]["failure"]
+        self.assertIn("no", f["message"])
+
+    def test_the_first_batch_is_tried_elsewhere(self):
+        def first(step, dataset=None, **kwargs):
+            pool = new_pool(DataLoader(dataset or Counted(), BATCH, **kwargs), kwargs.get("num_workers", 0), ["transform"], calls=[("transform", step)])
+            state = torch.get_rng_state()
+            f = pool.first().get("failure")
+            self.assertTrue(torch.equal(state, torch.get_rng_state()))
+            return f and (f["stage"], f["index"], f["message"])
+
+        self.assertIsNone(first(first_step))
+        self.assertEqual(first(not_again), (1, 0, "index 100 is out of bounds for dimension 0 with size 4"))
+        self.assertRegex(first(lambda x: os._exit(4))[2], "the process that tried the first batch ended with exit status 4")
+        self.assertRegex(first(first_step, Counted(n=0), sampler=[])[2], "yields no batches")
+        self.assertRegex(first(first_step, Stream(0))[2], "yields no samples")
+        f = first(lambda x: x.expand(1 << 34, 4)[:, :1], num_workers=2, collate_fn=lambda s: s[0][0])
+        self.assertEqual(f[0], 2)
+        self.assertRegex(f[2], r"/dev/shm has .* MiB free, and the workers hand over batches of .* there, up to 4 at a time .*docker run --shm-size=")
+
+    def test_no_processes_are_left(self):
+        pool = new_pool(DataLoader(Counted(), BATCH), 3, [])
+        run(pool, ZERO, 5)
+        pids = [w.pid for w in pool.iterator._workers]
+        pool.close()
+        for pid in pids:
+            self.assertFalse(os.path.exists("/proc/%d" % pid))
+
+
+class Notes(unittest.TestCase):
+    def notes(self, workers, calls, batches=60, **kwargs):
+        pool = new_pool(DataLoader(Counted(n=400), BATCH, num_workers=workers, **kwargs), workers, ["transform"], calls=calls)
+        self.addCleanup(pool.close)
+        return {n["code"]: n for reply, _ in run(pool, ZERO, batches) for n in reply.get("notes", ())}
+
+    def test_threads(self):
+        def starts_threads(x):
+            while threading.active_count() < 10:
+                threading.Thread(target=time.sleep, args=(30,), daemon=True).start()
+            return x
+
+        found = self.notes(2, [("transform", first_step), ("transform", starts_threads)], persistent_workers=True)
+        self.assertEqual(found["threads"]["stages"], [2])
+        self.assertRegex(found["threads"]["text"], "2 workers run 20 threads, each up to 10")
+        self.assertNotIn("cv2", found["threads"]["text"])
+        self.assertEqual(self.notes(2, [("transform", first_step)], persistent_workers=True), {})
+
+    def test_restarts(self):
+        self.assertRegex(self.notes(2, [("transform", first_step)])["workers"]["text"], "set persistent_workers=True")
+        self.assertEqual(self.notes(0, [("transform", first_step)]), {})
 
 
 if __name__ == "__main__":
