@@ -140,20 +140,14 @@ func (h *Hold) explain(err error, from string, timeout time.Duration) error {
 	}
 	module, _, _ := strings.Cut(from, ":")
 	explained := *e
-	explained.Type = ""
 	switch {
 	case e.Kind == TimeoutError:
 		explained.Message = fmt.Sprintf("importing %s took longer than %s, and was stopped. If it trains when it is imported, put that part under "+
 			"`if __name__ == \"__main__\":`. If it only takes long, give it more time with --timeout", module, timeout)
-	case e.Type == "SystemExit":
-		explained.Message = fmt.Sprintf("importing %s ended with sys.exit(%s). It is imported without arguments: put what reads them under "+
-			"`if __name__ == \"__main__\":`, or give them defaults", module, e.Message)
-		explained.Traceback = ""
-		explained.Output, _ = h.Main.printed.last()
-	case e.Type == "FileNotFoundError":
-		explained.Message = e.Error() + ". Relative paths start at the current folder: run pipectl where you run python"
-	case e.Kind == ExitError || e.Kind == OutputError || e.Kind == ImportError && e.Type != "":
-		explained.Message = fmt.Sprintf("importing %s: %s", module, e.Error())
+	case e.Kind == ExitError || e.Kind == OutputError:
+		explained.Message = fmt.Sprintf("importing %s: %s", module, e.Message)
+	case strings.Contains(e.Message, "SystemExit") && e.Traceback == "":
+		explained.Output, _ = h.Main.printed.last() // where it says why
 	default:
 		return err
 	}

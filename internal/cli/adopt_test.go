@@ -53,24 +53,17 @@ experiment "loaders_train" {
     workers  = 8 # num_workers
     prefetch = 2 # prefetch_factor: batches a worker
 
-    # The transforms are taken out of the dataset, and are stages of their own. 6 samples were compared: they equal the
-    # untouched dataset's, bit for bit.
+    # What the stages below do is taken out of the dataset. 6 samples were compared with the untouched dataset's: they are the
+    # same, bit for bit.
     load "python" "image_folder" {
       loader = "train:loaders[\"train\"]"
       lift   = ["transform", "target_transform"] # what the stages below do
     }
 
     # RandomResizedCrop(size=(64, 64), …)
-    augment "python" "random_resized_crop" {
-      callable = "train:loaders[\"train\"].dataset.transform.transforms[0]"
-    }
-
+    augment "python" "random_resized_crop" { callable = "train:loaders[\"train\"].dataset.transform.transforms[0]" }
     # ToTensor()
-    prepare "python" "to_tensor" {
-      callable = "train:loaders[\"train\"].dataset.transform.transforms[1]"
-    }
-
-    # lambda
+    prepare "python" "to_tensor" { callable = "train:loaders[\"train\"].dataset.transform.transforms[1]" }
     prepare "python" "lambda" {
       callable = "train:loaders[\"train\"].dataset.target_transform"
       part     = "target_transform"
@@ -85,7 +78,7 @@ experiment "loaders_train" {
 
   train "python" "step" {
     callable = "train:Step"
-    args     = {} # it is called without arguments, and makes the step
+    args     = {} # called without arguments, it makes the step
   }
 }
 `
@@ -118,6 +111,7 @@ experiment "Numbers" {
     workers = 0 # num_workers
 
     # transform, "${x}" %{ if } ~, was not taken apart: the dataset uses it.
+    #
     # No DataLoader was named: workers, size and shuffle are DataLoader's defaults. Set them as yours has them.
     load "python" "numbers" {
       dataset    = "train:Numbers()"
@@ -135,9 +129,7 @@ experiment "Numbers" {
   # No step was named, so this one takes no time: the loader alone is measured. Give yours a time, or name it instead:
   #
   #   train "python" "step" { callable = "module:function of a batch" }
-  train "emulated" "step" {
-    time = "0ms"
-  }
+  train "emulated" "step" { time = "0ms" }
 }
 `
 

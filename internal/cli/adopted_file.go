@@ -203,12 +203,16 @@ func (f *adoptedFile) renderPool(w *hclText) {
 		w.attribute("prefetch", cty.NumberIntVal(int64(*l.Prefetch)), "prefetch_factor: batches a worker")
 	}
 	w.line("")
-	for _, note := range f.notes() {
-		w.comment(note)
-	}
+	remarks := f.notes()
 	if len(f.Steps) > 0 && f.Note == nil {
-		w.comment(fmt.Sprintf("The transforms are taken out of the dataset, and are stages of their own. %s compared: they equal the untouched dataset's, bit for bit.",
+		remarks = append(remarks, fmt.Sprintf("What the stages below do is taken out of the dataset. %s compared with the untouched dataset's: they are the same, bit for bit.",
 			counted(f.Samples, "sample was", "samples were")))
+	}
+	for i, remark := range remarks {
+		if i > 0 {
+			w.comment("")
+		}
+		w.comment(remark)
 	}
 	w.open("load", "python", f.Dataset.Name)
 	reference := "loader"
@@ -231,13 +235,19 @@ func (f *adoptedFile) renderPool(w *hclText) {
 	w.close()
 	w.line("")
 	for _, s := range f.Steps {
-		w.comment(s.Text)
+		if strings.HasSuffix(s.Text, ")") { // else it is but the name
+			w.comment(s.Text)
+		}
+		if s.Part == f.Lift[0] {
+			w.single("callable", cty.StringVal(s.Reference), s.Block, "python", s.Name)
+			continue
+		}
 		w.open(s.Block, "python", s.Name)
 		w.attribute("callable", cty.StringVal(s.Reference), "")
-		if s.Part != f.Lift[0] {
-			w.attribute("part", cty.StringVal(s.Part), "")
-		}
+		w.attribute("part", cty.StringVal(s.Part), "")
 		w.close()
+	}
+	if len(f.Steps) > 0 {
 		w.line("")
 	}
 	w.open("batch")
@@ -257,16 +267,16 @@ func (f *adoptedFile) renderStep(w *hclText) {
 			w.comment("")
 			w.comment(`  train "python" "step" { callable = "module:function of a batch" }`)
 		}
-		w.open("train", "emulated", "step")
-		w.attribute("time", cty.StringVal(languageDuration(f.stepTime)), "")
-		w.close()
+		w.single("time", cty.StringVal(languageDuration(f.stepTime)), "train", "emulated", "step")
+		return
+	}
+	if !f.Step.Factory {
+		w.single("callable", cty.StringVal(f.Step.Reference), "train", "python", "step")
 		return
 	}
 	w.open("train", "python", "step")
 	w.attribute("callable", cty.StringVal(f.Step.Reference), "")
-	if f.Step.Factory {
-		w.attribute("args", cty.EmptyObjectVal, "it is called without arguments, and makes the step")
-	}
+	w.attribute("args", cty.EmptyObjectVal, "called without arguments, it makes the step")
 	w.close()
 }
 
@@ -303,12 +313,19 @@ func (w *hclText) comment(text string) {
 	}
 }
 
-func (w *hclText) open(block string, labels ...string) {
-	w.b.WriteString(block)
+func (w *hclText) open(block string, labels ...string) { w.line(blockHeader(block, labels) + "{") }
+
+// single writes a block of one attribute in one line.
+func (w *hclText) single(name string, value cty.Value, block string, labels ...string) {
+	w.line(fmt.Sprintf("%s{ %s = %s }", blockHeader(block, labels), name, hclValue(value)))
+}
+
+func blockHeader(block string, labels []string) string {
+	text := block + " "
 	for _, label := range labels {
-		w.b.WriteString(" " + hclValue(cty.StringVal(label)))
+		text += hclValue(cty.StringVal(label)) + " "
 	}
-	w.line(" {")
+	return text
 }
 
 func (w *hclText) attribute(name string, value cty.Value, comment string) {

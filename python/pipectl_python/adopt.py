@@ -13,7 +13,7 @@ import sys
 import typing
 
 from . import lift, refs, trial
-from .main import Fault
+from .main import Fault, class_name, message_of
 
 # Names under which datasets keep their transforms. What these hold is said to stay inside where it can't be lifted.
 USUAL = re.compile(r"^_*(\w+_)?(transforms?|transformations?|augment\w*|preprocess\w*|pipeline|tf|tfm|tfms|tfs|aug|augs|tokeni[sz]er|tokeni[sz]e)(_\w+)?$")
@@ -32,11 +32,27 @@ TEXT = 100  # characters of a callable's repr that are worth showing
 
 def find(state, request):
     """Imports and finds what request["from"] and, if it isn't None, request["step"] name."""
-    reference, found = source(state, request["from"])
-    step = request.get("step")
-    described = {"reference": reference, "step": None if step is None else training_step(state, step), "seed": torch_seed()}
+    try:
+        reference, found = source(state, request["from"])
+        step = request.get("step")
+        step = None if step is None else training_step(state, step)
+    except (Fault, SystemExit, FileNotFoundError) as e:
+        advise(e)
+        raise
     state.adopted = reference, found
-    return described
+    return {"reference": reference, "step": step, "seed": torch_seed()}
+
+
+def advise(error):
+    """Raises a Fault that says what to do about an error in the user's code, if that can be said."""
+    cause = error.__cause__ if isinstance(error, Fault) else error
+    kind = error.kind if isinstance(error, Fault) else "exception"
+    what = error if isinstance(error, Fault) else f"{class_name(error)}: {message_of(error)}"
+    if isinstance(cause, SystemExit):
+        advice = 'The code runs without command-line arguments: put what reads them under `if __name__ == "__main__":`, or give them defaults'
+        raise Fault(kind, f"{what}. {advice}") from None
+    if isinstance(cause, FileNotFoundError):
+        raise Fault(kind, f"{what}. Relative paths start at the current folder: run pipectl where you run python") from cause
 
 
 def torch_seed():

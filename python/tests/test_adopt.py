@@ -474,6 +474,23 @@ class Finds(unittest.TestCase):
                 adopt.find(state, {"from": "there:loader", "step": "there:" + name})
             self.assertEqual(error, str(caught.exception))
 
+    def test_code_that_fails(self):
+        def ends():
+            raise SystemExit(2)
+
+        state = state_with(ends=ends, reads=lambda: open("nowhere.csv"))
+        for name, error in [
+            ("ends", 'SystemExit: 2. The code runs without command-line arguments: put what reads them under `if __name__ == "__main__":`, or give them defaults'),
+            (
+                "reads",
+                "FileNotFoundError: [Errno 2] No such file or directory: 'nowhere.csv'. "
+                "Relative paths start at the current folder: run pipectl where you run python",
+            ),
+        ]:
+            with self.assertRaises(Fault) as caught:
+                adopt.find(state, {"from": "there:" + name})
+            self.assertEqual(error, str(caught.exception))
+
     def test_seed(self):
         state = state_with(loader=DataLoader([1]))
         torch.seed()
