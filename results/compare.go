@@ -118,7 +118,11 @@ func Compare(columns []Column, confidence float64) *Comparison {
 	}
 	c.Warnings = sameRuns(c.Columns)
 	for i := range c.Groups {
-		c.Warnings = append(c.Warnings, c.warnings(&c.Groups[i])...)
+		for _, w := range c.warnings(&c.Groups[i]) {
+			if !slices.Contains(c.Warnings, w) {
+				c.Warnings = append(c.Warnings, w)
+			}
+		}
 	}
 	slices.SortStableFunc(c.Groups, func(g, h Group) int { return cmp.Compare(g.worst(), h.worst()) })
 	for _, column := range c.Columns[1:] {

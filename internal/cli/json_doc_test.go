@@ -30,15 +30,16 @@ var jsonObjects = map[string]any{
 	"verdict":       verdictEvent{},
 	"error":         errorEvent{},
 
-	"adoption":   adoptionView{},
-	"doctor":     doctorView{},
-	"version":    versionView{},
-	"stages":     stagesView{},
-	"validation": validateView{},
-	"plans":      plansView{},
-	"list":       listView{},
-	"run":        runView{},
-	"comparison": comparisonView{},
+	"adoption":    adoptionView{},
+	"doctor":      doctorView{},
+	"version":     versionView{},
+	"stages":      stagesView{},
+	"validation":  validateView{},
+	"plans":       plansView{},
+	"list":        listView{},
+	"run":         runView{},
+	"comparison":  comparisonView{},
+	"comparisons": comparisonsView{},
 
 	"account":        accountView{},
 	"adopted stage":  adoptedStageView{},
@@ -46,6 +47,10 @@ var jsonObjects = map[string]any{
 	"attribute":      attributeView{},
 	"boundary":       boundaryView{},
 	"check":          checkView{},
+	"column":         columnView{},
+	"geometric mean": geomeanView{},
+	"group":          groupView{},
+	"pair":           pairView{},
 	"device":         deviceView{},
 	"diagnostic":     diag.Message{},
 	"estimate":       bisect.Estimate{},
@@ -165,7 +170,7 @@ func TestJSONHeaders(t *testing.T) {
 			t.Errorf("%s begins with %q", heading, fields[:3])
 		}
 	}
-	for _, heading := range []string{"version", "stages", "validation", "plans", "list", "run", "comparison", "doctor", "adoption"} {
+	for _, heading := range []string{"version", "stages", "validation", "plans", "list", "run", "comparison", "comparisons", "doctor", "adoption"} {
 		fields := jsonFields(t, reflect.TypeOf(jsonObjects[heading]))
 		if !slices.Equal(fields[:2], []string{"`format_version` | integer", "`type` | string"}) {
 			t.Errorf("%s begins with %q", heading, fields[:2])

@@ -71,20 +71,35 @@ func (s *state) completeRuns(n int) cobra.CompletionFunc {
 // loadRuns returns the stored runs that refs stand for. Where a ref counts from the latest run, it counts the runs of
 // one experiment, or of all where experiment is "".
 func (s *state) loadRuns(ctx context.Context, experiment string, refs ...string) ([]*results.Stored, error) {
-	store, err := s.openStore(ctx)
-	if errors.Is(err, results.ErrNoDatabase) {
-		return nil, fmt.Errorf("%w; `pipectl run` stores runs, and --db names another database", err)
-	}
+	store, err := s.openStored(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer store.Close()
-	var runs []*results.Stored
+	var ids []string
 	for _, ref := range refs {
 		id, err := store.Resolve(ctx, ref, experiment)
 		if err != nil {
 			return nil, err
 		}
+		ids = append(ids, id)
+	}
+	return load(ctx, store, ids)
+}
+
+// openStored opens the results database, which must have runs.
+func (s *state) openStored(ctx context.Context) (*results.Store, error) {
+	store, err := s.openStore(ctx)
+	if errors.Is(err, results.ErrNoDatabase) {
+		return nil, fmt.Errorf("%w; `pipectl run` stores runs, and --db names another database", err)
+	}
+	return store, err
+}
+
+// load returns the stored runs with these ids.
+func load(ctx context.Context, store *results.Store, ids []string) ([]*results.Stored, error) {
+	var runs []*results.Stored
+	for _, id := range ids {
 		run, err := store.Load(ctx, id)
 		if err != nil {
 			return nil, err

@@ -74,7 +74,7 @@ func TestWriteComparison(t *testing.T) {
 		{"nothing_measured", stored("6a3f9k2m0x", 6, 0.889, 3.49), stored("6a3f9k2m0y", 0, 0, 0)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c := results.Compare(tt.a, tt.b, 0.95)
+			c := results.Compare([]results.Column{{Runs: []*results.Stored{tt.a}}, {Runs: []*results.Stored{tt.b}}}, 0.95)
 			goldenViews(t, "compare_"+tt.name, func(out *bytes.Buffer, term ui.Terminal) {
 				writeComparison(out, term, c, began.Add(2*time.Hour))
 			})
