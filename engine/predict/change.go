@@ -32,6 +32,12 @@ type Change struct {
 // String returns the change as it was written.
 func (c Change) String() string { return c.text }
 
+// Value returns what stands behind the equals sign.
+func (c Change) Value() string {
+	_, value, _ := strings.Cut(c.text, "=")
+	return strings.TrimSpace(value)
+}
+
 // mostWorkers is more than anybody wants of workers or of places in a queue, and few enough to reckon with.
 const mostWorkers = 1 << 16
 
@@ -190,7 +196,7 @@ func (m *Model) Now(c Change) float64 {
 			case Prefetch:
 				return float64(g.Prefetch)
 			}
-			d := m.rounds[byCPU][m.middle()]
+			d := m.rounds[byCPU][middle(m.rates)]
 			seconds := d.cpu[i]/float64(max(d.threads, 1)) + d.wait[i]
 			if i < m.train() {
 				seconds = d.cpu[i] + d.wait[i]

@@ -1,6 +1,7 @@
 package predict
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -130,8 +131,10 @@ type cost struct {
 // predict foretells the rate of a variant.
 func (m *Model) predict(v variant) Prediction {
 	var p Prediction
+	var rates []float64
 	estimate := func(how split, varies float64) (rate, speedup stats.Summary) {
-		rates, speedups := make([]float64, len(m.rates)), make([]float64, len(m.rates))
+		rates = make([]float64, len(m.rates))
+		speedups := make([]float64, len(m.rates))
 		for i := range m.rates {
 			rates[i] = 1 / m.step(&m.rounds[how][i], v, varies).time
 			speedups[i] = rates[i] / m.rates[i]
@@ -139,6 +142,8 @@ func (m *Model) predict(v variant) Prediction {
 		return stats.Summarize(rates, m.confidence), stats.Summarize(speedups, m.confidence)
 	}
 	rate, speedup := estimate(byCPU, m.varies)
+	typical := m.rounds[byCPU][middle(rates)]
+	p.Limit = m.step(&typical, v, m.varies).limit(m.plan)
 	p.Rate = bisect.Estimate{Median: rate.Median, Low: rate.Low, High: rate.High}
 	p.Speedup = bisect.Estimate{Median: speedup.Median, Low: speedup.Low, High: speedup.High}
 	for _, how := range []split{byCPU, starved} {
@@ -148,8 +153,6 @@ func (m *Model) predict(v variant) Prediction {
 			widen(&p.Speedup, speedup)
 		}
 	}
-	typical := m.rounds[byCPU][m.middle()]
-	p.Limit = m.step(&typical, v, m.varies).limit(m.plan)
 	return p
 }
 
@@ -158,18 +161,13 @@ func widen(e *bisect.Estimate, s stats.Summary) {
 	e.Low, e.High = min(e.Low, s.Low), max(e.High, s.High)
 }
 
-// middle returns the index of a round whose rate is the median, or the one below.
-func (m *Model) middle() int {
-	order := make([]int, len(m.rates))
+// middle returns the index of the median of values, or of the one below it.
+func middle(values []float64) int {
+	order := make([]int, len(values))
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortFunc(order, func(a, b int) int {
-		if m.rates[a] < m.rates[b] {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(values[a], values[b]) })
 	return order[(len(order)-1)/2]
 }
 
@@ -337,7 +335,7 @@ func (m *Model) fitVariation() {
 	if !measured.Bounded() {
 		low, high = slices.Min(times), slices.Max(times)
 	}
-	typical := m.rounds[byCPU][m.middle()]
+	typical := m.rounds[byCPU][middle(m.rates)]
 	at := func(varies float64) float64 { return m.step(&typical, variant{segments: m.segments}, varies).time }
 	// reach returns the largest variation with which a step takes at most time.
 	reach := func(time float64) float64 {

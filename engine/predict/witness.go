@@ -86,7 +86,7 @@ func (m *Model) explain(p *bisect.ProbeResult, baseline []engine.Interval) strin
 	cpu := func(list []engine.Interval) float64 {
 		return median(list, func(iv engine.Interval) float64 { return iv.CPU * iv.Elapsed.Seconds() / float64(iv.Steps) })
 	}
-	typical := m.rounds[byCPU][m.middle()]
+	typical := m.rounds[byCPU][middle(m.rates)]
 	foretold := m.step(&typical, variant{segments: m.segments, probe: p.Probe}, m.varies).used
 	known := m.cores > 0 && typical.cores > 0 && usage(p.Rounds) >= 0
 	address := ""
@@ -107,7 +107,15 @@ func (m *Model) explain(p *bisect.ProbeResult, baseline []engine.Interval) strin
 		return fmt.Sprintf("Memory or caches may explain it: %s takes %.2f times as long as in the baseline, and a step %.2f times the CPU time foretold, while cores are free.",
 			address, ratio, cpu(p.Rounds)/foretold)
 	}
-	return fmt.Sprintf("Other processes may explain it: %s takes %.2f times as long as in the baseline, for no other CPU time.", address, ratio)
+	disturbed := p.Rounds
+	if !slower {
+		disturbed = baseline
+	}
+	others := ""
+	if n := median(disturbed, func(iv engine.Interval) float64 { return iv.Others }); n > 0.05 {
+		others = fmt.Sprintf(", which kept %.2g cores busy in the slower of the two", n)
+	}
+	return fmt.Sprintf("Other processes may explain it%s: %s takes %.2f times as long as in the baseline, for no other CPU time.", others, address, ratio)
 }
 
 // changedMost returns the stage whose work a step, divided by its workers, differs most between a probe and the baseline, and by which

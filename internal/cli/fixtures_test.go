@@ -186,6 +186,12 @@ func inputBoundReport() *bisect.Report {
 			{Code: bisect.KeepCheckpoint, Address: "prepare.decode", Text: "Its output is the same in every epoch: storing it saves the work after the first."},
 		},
 	}
+	for _, list := range [][]bisect.ProbeResult{r.Probes, r.Isolated} {
+		for i := range list {
+			list[i].Predicted = pointer(estimate(1.02*list[i].Rate.Median, 3))
+		}
+	}
+	r.Probes[0].Predicted = nil // as where a run is of an older version
 	work := []float64{12.3, 1101, 44.2, 3.1, 61, 0.4, 9.8, 286}
 	for i, s := range photos {
 		step := estimate(work[i], 4)

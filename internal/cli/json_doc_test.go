@@ -36,6 +36,7 @@ var jsonObjects = map[string]any{
 	"stages":      stagesView{},
 	"validation":  validateView{},
 	"plans":       plansView{},
+	"what_if":     whatIfView{},
 	"list":        listView{},
 	"run":         runView{},
 	"comparison":  comparisonView{},
@@ -46,6 +47,7 @@ var jsonObjects = map[string]any{
 	"advice":         adviceView{},
 	"attribute":      attributeView{},
 	"boundary":       boundaryView{},
+	"change":         whatIfChange{},
 	"check":          checkView{},
 	"column":         columnView{},
 	"geometric mean": geomeanView{},
@@ -57,6 +59,7 @@ var jsonObjects = map[string]any{
 	"gpu":            nvml.Facts{},
 	"host":           results.Host{},
 	"interval":       roundView{},
+	"limit":          limitView{},
 	"memory":         memoryView{},
 	"remark":         noteView{},
 	"operator":       operatorView{},
@@ -170,7 +173,7 @@ func TestJSONHeaders(t *testing.T) {
 			t.Errorf("%s begins with %q", heading, fields[:3])
 		}
 	}
-	for _, heading := range []string{"version", "stages", "validation", "plans", "list", "run", "comparison", "comparisons", "doctor", "adoption"} {
+	for _, heading := range []string{"version", "stages", "validation", "plans", "what_if", "list", "run", "comparison", "comparisons", "doctor", "adoption"} {
 		fields := jsonFields(t, reflect.TypeOf(jsonObjects[heading]))
 		if !slices.Equal(fields[:2], []string{"`format_version` | integer", "`type` | string"}) {
 			t.Errorf("%s begins with %q", heading, fields[:2])

@@ -42,11 +42,12 @@ type rateView struct {
 }
 
 type probeView struct {
-	After          *string         `json:"after"` // the stage before the cache; null for the baseline
-	Checkpoint     *string         `json:"checkpoint"`
-	Frees          []string        `json:"frees"` // the stages that cost nothing
-	StepsPerSecond bisect.Estimate `json:"steps_per_second"`
-	Rounds         []roundView     `json:"rounds"`
+	After          *string          `json:"after"` // the stage before the cache; null for the baseline
+	Checkpoint     *string          `json:"checkpoint"`
+	Frees          []string         `json:"frees"` // the stages that cost nothing
+	StepsPerSecond bisect.Estimate  `json:"steps_per_second"`
+	Predicted      *bisect.Estimate `json:"predicted_steps_per_second"`
+	Rounds         []roundView      `json:"rounds"`
 }
 
 type roundView struct {
@@ -124,7 +125,7 @@ func newRateView(e *bisect.Estimate) *rateView {
 func newProbeViews(probes []bisect.ProbeResult) []probeView {
 	views := []probeView{}
 	for _, p := range probes {
-		v := probeView{orNull(p.After), orNull(p.Checkpoint), append([]string{}, p.Stages...), p.Rate, []roundView{}}
+		v := probeView{orNull(p.After), orNull(p.Checkpoint), append([]string{}, p.Stages...), p.Rate, p.Predicted, []roundView{}}
 		for _, iv := range p.Rounds {
 			v.Rounds = append(v.Rounds, newRoundView(iv))
 		}

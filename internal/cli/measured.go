@@ -75,11 +75,16 @@ func accountOf(intervals []engine.Interval, stage int, address string) bisect.St
 
 // summarize returns the median of a value of some intervals, or nil where it isn't known of any.
 func summarize(intervals []engine.Interval, value func(engine.Interval) float64) *bisect.Estimate {
+	return summarizeAt(defaultConfidence, intervals, value)
+}
+
+// summarizeAt does so at a confidence.
+func summarizeAt(confidence float64, intervals []engine.Interval, value func(engine.Interval) float64) *bisect.Estimate {
 	var values []float64
 	for _, iv := range intervals {
 		values = append(values, value(iv))
 	}
-	s := stats.Summarize(values, defaultConfidence)
+	s := stats.Summarize(values, confidence)
 	if s.N == 0 {
 		return nil
 	}

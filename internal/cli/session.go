@@ -16,6 +16,7 @@ import (
 
 	"github.com/pipectl/pipectl/engine"
 	"github.com/pipectl/pipectl/engine/bisect"
+	"github.com/pipectl/pipectl/engine/predict"
 	"github.com/pipectl/pipectl/gpu/nvml"
 	"github.com/pipectl/pipectl/hcl/config"
 	"github.com/pipectl/pipectl/internal/machine"
@@ -146,8 +147,11 @@ func (r *session) measurement() (func(context.Context) (*bisect.Report, error), 
 func (r *session) search(ctx context.Context) (*bisect.Report, error) {
 	report, err := bisect.Search(ctx, r.pipeline.Plan, r.pipeline, bisect.Options{Cores: r.cores, Observe: r.observe})
 	if report != nil && err == nil {
+		notes := predict.Witness(r.pipeline.Plan, report, float64(r.cores))
 		for _, n := range r.pipeline.Notes() {
-			note := bisect.Note{Code: n.Code, Text: n.Text}
+			notes = append(notes, bisect.Note{Code: n.Code, Text: n.Text})
+		}
+		for _, note := range notes {
 			report.Notes = append(report.Notes, note)
 			r.observe(bisect.Noted{Note: note})
 		}

@@ -80,9 +80,10 @@ func (p page) probes(r *bisect.Report) {
 		p.prose(ui.Plain, "", "Nothing was measured.")
 		return
 	}
-	fastest, open := 0.0, ""
+	fastest, open, predicted := 0.0, "", false
 	for _, probe := range slices.Concat(r.Probes, r.Isolated) {
 		fastest = max(fastest, probe.Rate.Median)
+		predicted = predicted || probe.Predicted != nil && p.term.Width >= wideWidth
 		if !bounded(&probe.Rate) {
 			open = ", ∞ where the rounds are too few for one"
 		}
@@ -91,6 +92,9 @@ func (p page) probes(r *bisect.Report) {
 		{Head: "served from memory", Min: 24}, {Head: "steps/s", Right: true}, {Head: "ms a\nstep", Right: true},
 		{Head: "ms\nsaved", Right: true}, {Bar: 48, Min: 12},
 	}}
+	if predicted {
+		t.Columns = slices.Insert(t.Columns, 2, ui.Column{Head: "predicted", Right: true})
+	}
 	row := func(name string, probe bisect.ProbeResult) {
 		saved, style := "", ui.Plain
 		if !probe.Probe.Baseline() {
@@ -102,8 +106,12 @@ func (p page) probes(r *bisect.Report) {
 		if r.Verdict == bisect.InputBound && len(probe.Stages) == 1 && probe.Stages[0] == r.Bottleneck && !probe.Probe.Suffix() {
 			style = ui.Bad
 		}
-		t.Row(ui.Cell{Text: name, Style: style}, ui.Cell{Text: plusMinus(&probe.Rate)}, ui.Cell{Text: ui.Number(1e3 / probe.Rate.Median)},
-			ui.Cell{Text: saved}, ui.Cell{Bar: probe.Rate.Median / fastest, Style: style})
+		cells := []ui.Cell{{Text: name, Style: style}, {Text: plusMinus(&probe.Rate)}, {Text: ui.Number(1e3 / probe.Rate.Median)},
+			{Text: saved}, {Bar: probe.Rate.Median / fastest, Style: style}}
+		if predicted {
+			cells = slices.Insert(cells, 2, ui.Cell{Text: plusMinus(probe.Predicted)})
+		}
+		t.Row(cells...)
 	}
 	for i, probe := range r.Probes {
 		last := i == len(r.Probes)-1 && len(r.Stages) > 0 && len(probe.Stages) == len(r.Stages)-1
@@ -117,9 +125,13 @@ func (p page) probes(r *bisect.Report) {
 		row(rangeName(probe.Stages), probe)
 	}
 	fmt.Fprint(p.w, t.Render(p.term))
+	foretold := ""
+	if predicted {
+		foretold = " predicted: what the workers' busy time in the baseline alone foretells."
+	}
 	p.prose(ui.Faint, "", fmt.Sprintf("The stages down to the one named don't run: their outputs come from memory. Where the rate jumps, the "+
-		"stages in between are what the step waited for. ms saved: against the baseline. ±: the %s confidence interval%s.",
-		confidenceText(r.Confidence), open))
+		"stages in between are what the step waited for. ms saved: against the baseline. ±: the %s confidence interval%s.%s",
+		confidenceText(r.Confidence), open, foretold))
 }
 
 // cachedName names a checkpoint probe in a table by the stage before its cache, and by its checkpoint where that leaves
