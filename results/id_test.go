@@ -1,6 +1,7 @@
 package results
 
 import (
+	"strings"
 	"testing"
 	"time"
 )
@@ -30,4 +31,17 @@ func TestNormalizeID(t *testing.T) {
 			t.Errorf("%q: %q, want %q", tt.in, got, tt.want)
 		}
 	}
+}
+
+// FuzzNormalizeID checks that what is read as an id, or the start of one, is written in its alphabet, and reads as the same again.
+func FuzzNormalizeID(f *testing.F) {
+	for _, s := range []string{"01kz", "OIL0", "u", "ä", "İ", "ſK", "\xff"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		got := normalizeID(s)
+		if strings.Trim(got, crockford) != "" || normalizeID(got) != got || got != "" && len(got) != len([]rune(s)) {
+			t.Errorf("%q is read as %q", s, got)
+		}
+	})
 }

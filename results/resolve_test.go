@@ -1,7 +1,9 @@
 package results
 
 import (
+	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -112,4 +114,51 @@ func TestList(t *testing.T) {
 		err.Error() != "results database "+path+": reading run d6j2mz9999: there is no such run" {
 		t.Errorf("got %v", err)
 	}
+}
+
+// TestResolveFarBack has more runs than are walked past one by one.
+func TestResolveFarBack(t *testing.T) {
+	s := create(t, filepath.Join(t.TempDir(), "results.db"))
+	begin(t, s, "photos")
+	_, err := s.db.Exec(`WITH RECURSIVE copies (k) AS (SELECT 1 UNION ALL SELECT k + 1 FROM copies WHERE k <= ?)
+		INSERT INTO runs (id, experiment, kind, args, status, started, version, seed, path, file, fingerprint, hostname, host_key, host)
+		SELECT printf('%010d', k), 'experiment ' || (k * 7 % 10), kind, args, status, started, version, seed, path, file, fingerprint,
+			hostname, host_key, host FROM copies CROSS JOIN runs`, farBack)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ ref, want string }{
+		{fmt.Sprintf("latest~%d", farBack-1), "0000000002"},
+		{fmt.Sprintf("latest~%d", farBack), "0000000001"},
+		{fmt.Sprintf("latest~%d", farBack+1), "d6j2mz0001"},
+		{fmt.Sprintf("latest~%d", farBack+2), ""},
+	} {
+		got, err := s.Resolve(t.Context(), tt.ref, "")
+		if got != tt.want || (err == nil) != (tt.want != "") {
+			t.Errorf("%s: %q, %v; want %q", tt.ref, got, err, tt.want)
+		}
+	}
+}
+
+// FuzzResolve checks that any reference finds a run that there is, or is an error that names it and the database.
+func FuzzResolve(f *testing.F) {
+	path := filepath.Join(f.TempDir(), "results.db")
+	s := create(f, path)
+	ids := map[string]bool{}
+	for _, name := range []string{"photos", "ä b", "photos"} {
+		ids[begin(f, s, name).ID()] = true
+	}
+	if _, err := s.db.Exec("INSERT INTO tags VALUES ('before', 1), ('d6j', 2)"); err != nil {
+		f.Fatal(err)
+	}
+	for _, ref := range []string{"", "latest", "latest~1", "latest~2147483648", "latest~-0", "latest~ 1", "before", "d6j", "D6J2MZOOO1", "~", "\x00", "\xff%", "İ", "befor"} {
+		f.Add(ref, "photos")
+		f.Add(ref, "")
+	}
+	f.Fuzz(func(t *testing.T, ref, experiment string) {
+		id, err := s.Resolve(t.Context(), ref, experiment)
+		if err == nil && !ids[id] || err != nil && (id != "" || !strings.HasPrefix(err.Error(), fmt.Sprintf("results database %s: finding run %q: ", path, ref))) {
+			t.Errorf("%q, %q: %q, %v", ref, experiment, id, err)
+		}
+	})
 }
