@@ -15,13 +15,11 @@ func outputType(output string, shape []int) stages.Type {
 		}
 		return stages.ImageType(0, 0)
 	case "tensor":
+		if len(shape) == 0 || len(shape) > 3 {
+			return stages.TensorType(0, 0, 0)
+		}
 		whole := stages.Shape{1, 1, 1}
-		if len(shape) == 0 {
-			whole = stages.Shape{}
-		}
-		for i := range min(len(shape), 3) {
-			whole[3-len(shape)+i] = shape[i]
-		}
+		copy(whole[3-len(shape):], shape)
 		return stages.Type{Kind: stages.Tensor, Shape: whole}
 	case "tokens":
 		t := stages.Type{Kind: stages.Tokens}

@@ -87,6 +87,7 @@ func startMain(ctx context.Context, in *Interpreter, m *manager) (_ *Main, err e
 		return nil, errors.Join(&Error{Kind: StartError, Message: fmt.Sprintf("starting the interpreter %q: %v", in.program(), err)}, life.Close())
 	}
 	p.printed.write.Close()
+	far.Close() // so that the process's end is seen
 	p.cmd, p.pid, p.life = cmd, cmd.Process.Pid, life
 	p.printed.onFlood(p.kill)
 	go func() {

@@ -117,14 +117,14 @@ func TestForms(t *testing.T) {
 	m := new(manager)
 	in := torchCode(t, m, "train", forms)
 	start(t, &in)
-	encoded := &stages.Element{Type: stages.Type{Kind: stages.Encoded}, U8: []byte("abc")}
+	text := encoded("abc")
 	tests := []struct {
 		name string
 		spec Callable
 		in   *stages.Element
 		want any // []byte, *stages.Element or an error's text
 	}{
-		{"bytes", Callable{Callable: "train:say", Kind: "encoded"}, encoded, `b'abc'`},
+		{"bytes", Callable{Callable: "train:say", Kind: "encoded"}, text, `b'abc'`},
 		{"image as array", Callable{Callable: "train:shape", Kind: "encoded"}, image(), `numpy uint8 (2, 3, 3) [0, 1, 2, 3]`},
 		{"image as tensor", Callable{Callable: "train:shape", Kind: "encoded", As: "tensor"}, image(), `torch torch.uint8 (3, 2, 3) [0, 3, 6, 9]`},
 		{"image as pil", Callable{Callable: "train:pil", Kind: "encoded", As: "pil"}, image(), `RGB(3, 2)(3, 4, 5)`},
@@ -136,11 +136,11 @@ func TestForms(t *testing.T) {
 		{"tensor to image", Callable{Callable: "train:as_chw", Kind: "image"}, image(), image()},
 		{"array to tensor", Callable{Callable: "train:same", Kind: "tensor", Shape: []int{2, 1, 3}}, tensor(), tensor()},
 		{"torch to tensor", Callable{Callable: "train:as_torch", Kind: "tensor"}, tensor(), tensor()},
-		{"tokens", Callable{Callable: "train:tokens", Kind: "tokens"}, encoded, &stages.Element{Type: stages.Type{Kind: stages.Tokens, Shape: stages.Shape{3}}, I32: []int32{0, 1, 2}}},
+		{"tokens", Callable{Callable: "train:tokens", Kind: "tokens"}, text, &stages.Element{Type: stages.Type{Kind: stages.Tokens, Shape: stages.Shape{3}}, I32: []int32{0, 1, 2}}},
 		{"made of args", Callable{Callable: "train:Adds", Args: stages.Values{"n": 0}, Kind: "image"}, image(), image()},
 		{"wrong type", Callable{Callable: "train:double", Kind: "tensor"}, tensor(), `gave float64 (2, 1, 3) where output = "tensor" needs float32`},
 		{"wrong shape", Callable{Callable: "train:same", Kind: "tensor", Shape: []int{3, 1, 3}}, tensor(), `gave float32 (2, 1, 3) where shape = [3, 1, 3]`},
-		{"wrong integers", Callable{Callable: "train:longs", Kind: "tokens"}, encoded, `gave int64 (3,) where output = "tokens" needs int32, of one dimension`},
+		{"wrong integers", Callable{Callable: "train:longs", Kind: "tokens"}, text, `gave int64 (3,) where output = "tokens" needs int32, of one dimension`},
 		{"grey", Callable{Callable: "train:grey", Kind: "image"}, image(), `gave a PIL image of mode L where output = "image" needs a PIL image of mode RGB, or uint8 (H, W, 3): .convert("RGB") makes it one`},
 		{"text", Callable{Callable: "train:text", Kind: "tensor"}, tensor(), `gave a str where output = "tensor" needs float32`},
 		{"none", Callable{Callable: "train:none", Kind: "encoded"}, tensor(), `gave None where output = "encoded" needs bytes`},

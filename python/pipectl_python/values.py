@@ -6,8 +6,10 @@ An object is laid out as: twice the number of buffers, plus 1 if it is a whole s
 user's code may write to it, and keep it.
 """
 
+import ctypes
 import io
 import mmap
+import os
 import pickle
 import struct
 import sys
@@ -16,8 +18,8 @@ from .main import Fault, class_name
 
 ALIGN = 64
 PAGE = 4096
-# What is shorter than that is copied when it is read: that takes less time than to map it, and no more than the caches hold.
-COPIED = 4 << 20
+# What is shorter than that is copied when it is read: that takes less time than to see whether it was written to.
+COPIED = 32 << 10
 
 # Kinds of elements, as package stages counts them.
 ENCODED, IMAGE, TENSOR, TOKENS, OPAQUE, OBJECT = 1, 2, 3, 4, 5, 6
@@ -202,30 +204,60 @@ def load(view):
 
 
 class Reader:
-    """Reads pieces of the arena, for the time of one call."""
+    """Reads pieces of the arena, for the time of one call.
+
+    What is read in place lies in a private mapping, which is kept for the next time: the kernel shows there what the arena holds
+    now, but for the pages that the user's code has written to, which are its own from then on.
+    """
 
     def __init__(self, fd, arena):
         self.fd, self.arena = fd, memoryview(arena)
-        self.maps = []
+        self.maps = {}  # mappings, by offset
+        self.references = 0  # to a mapping that nobody else has
+        self.used = []  # offsets of those that this call has read
+        self.pages = None  # the kernel's account of this process's pages
 
     def read(self, offset, length):
         """Returns a memoryview of bytes of one's own, to be written to and kept."""
         if length <= COPIED:
             return memoryview(bytearray(self.arena[offset : offset + length]))
-        skip = offset % PAGE
-        private = mmap.mmap(self.fd, skip + length, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE, offset=offset - skip)
-        self.maps.append(private)
-        return memoryview(private)[skip : skip + length]
+        start = offset // PAGE * PAGE
+        if start in self.maps and len(self.maps[start]) < offset + length - start:
+            del self.maps[start]  # it lives on while the user's code has a part of it
+        if start not in self.maps:
+            self.maps[start] = mmap.mmap(self.fd, offset + length - start, flags=mmap.MAP_PRIVATE, offset=start)
+            self.references = sys.getrefcount(self.maps[start])
+        self.used.append(start)
+        return memoryview(self.maps[start])[offset - start : offset - start + length]
 
     def done(self):
-        """Ends a call: the arena's pieces may change after it, so what the user's code has kept of them becomes its own."""
-        for private in self.maps:
-            try:
-                private.close()
-            except BufferError:  # it is still in use: the pages that are written to are copied
-                view = memoryview(private)
-                view[::PAGE] = memoryview(bytes(view[::PAGE]))
-        self.maps.clear()
+        """Ends a call: the arena may change after it, so what the user's code has kept of it becomes its own."""
+        for start in set(self.used).intersection(self.maps):
+            if sys.getrefcount(self.maps[start]) > self.references:
+                view = memoryview(self.maps.pop(start))
+                view[::PAGE] = memoryview(bytes(view[::PAGE]))  # a page that is written to is copied
+            elif self._written(self.maps[start]):
+                del self.maps[start]
+        self.used.clear()
+        while len(self.maps) > MAPS:
+            del self.maps[next(iter(self.maps))]
+
+    def _written(self, private):
+        """Reports whether a mapping has pages of its own."""
+        try:
+            if self.pages is None:
+                self.pages = open("/proc/self/pagemap", "rb", buffering=0)
+            address = ctypes.addressof(ctypes.c_char.from_buffer(private))
+            count = -(-len(private) // PAGE)
+            flags = set(os.pread(self.pages.fileno(), 8 * count, address // PAGE * 8)[7::8])
+        except OSError:  # it isn't to be had here
+            return True
+        # The highest bits of a page's 64: in memory, swapped out, of a file (proc_pid_pagemap(5)).
+        return not flags or any(f & 0xC0 and not f & 0x20 for f in flags)
+
+
+# How many mappings are kept.
+MAPS = 256
 
 
 def read_element(reader, kind, shape, offset, length, form):
