@@ -3,6 +3,8 @@ package cli
 import (
 	"bytes"
 	"fmt"
+	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -78,5 +80,18 @@ func TestWriteComparisons(t *testing.T) {
 			}
 			golden(t, name+".csv.golden", csv.Bytes())
 		})
+	}
+}
+
+// TestCompareDocument checks that docs/compare.md has the columns of the CSV and the formats.
+func TestCompareDocument(t *testing.T) {
+	text, err := os.ReadFile("../../docs/compare.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range append(slices.Clone(compareColumns), compareFormats...) {
+		if !bytes.Contains(text, []byte("`"+name+"`")) {
+			t.Errorf("%s isn't documented", name)
+		}
 	}
 }
