@@ -84,10 +84,12 @@ func Compile(e *Experiment, data Dataset, memory int64) (*Plan, []Problem) {
 			p.train = i
 		}
 	}
-	p.layout = newLayout(data.Items, e.Stages[p.batch].Spec.(*BatchSpec))
-	p.Epoch = p.layout.batches()
-	if p.Fused {
-		p.Epoch = data.Steps
+	batch := e.Stages[p.batch].Spec.(*BatchSpec)
+	if p.Fused { // which lays out its batches itself
+		p.layout, p.Epoch = layout{epoch: batch.Size, size: batch.Size}, data.Steps
+	} else {
+		p.layout = newLayout(data.Items, batch)
+		p.Epoch = p.layout.batches()
 	}
 	p.Segments = segments(e, p.batch)
 	p.Points = make([]bool, p.train+1)

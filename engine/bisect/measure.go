@@ -15,7 +15,7 @@ const (
 	target      = 500 * time.Millisecond
 	leastSteps  = 3
 	mostSteps   = 2000
-	leastBursts = 4  // of batches that come several at a time
+	leastBursts = 2  // of batches that come several at a time
 	growth      = 10 // from one try of a calibration to the next: the first steps may come from full queues
 )
 

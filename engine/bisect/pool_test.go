@@ -23,7 +23,8 @@ type crewed struct {
 	blanks
 	times   []time.Duration // of each stage: an item's, the last a batch's
 	refuses error
-	broken  int // the stage that fails after the first batch; 0: none
+	broken  int  // the stage that fails after the first batch; 0: none
+	endless bool // how many items there are isn't known
 }
 
 func (s crewed) Fuses([]stages.PoolStage) error { return s.refuses }
@@ -48,8 +49,13 @@ type crew struct {
 	out    int // batches that aren't released
 }
 
-func (p *crew) Items() int               { return p.Len() }
-func (p *crew) Steps() int               { return p.Len() / p.setup.Batch }
+func (p *crew) Items() int {
+	if p.spec.endless {
+		return 0
+	}
+	return p.Len()
+}
+func (p *crew) Steps() int               { return p.Items() / p.setup.Batch }
 func (p *crew) Kept(int) int64           { return 1 }
 func (p *crew) Notes() []stages.PoolNote { return nil }
 func (p *crew) Start(_ context.Context, mode stages.PoolMode) error {
@@ -109,7 +115,9 @@ func (p *crew) Next(ctx context.Context) (*stages.PoolBatch, error) {
 	select {
 	case b := <-p.queues[worker]:
 		b.Number, b.Work.Worker = p.next, worker
-		b.Epoch, b.Last = int(p.next)/p.Steps(), int(p.next+1)%p.Steps() == 0
+		if n := p.Steps(); n > 0 {
+			b.Epoch, b.Last = int(p.next)/n, int(p.next+1)%n == 0
+		}
 		p.next++
 		p.out++
 		b.Release = func() { p.out-- }
@@ -166,7 +174,7 @@ func TestPlantedInPool(t *testing.T) {
 	}
 	for seed := range pools {
 		rng := rand.New(rand.NewPCG(uint64(seed), 2))
-		l := pooled{workers: 1 + rng.IntN(4), prefetch: 1 + rng.IntN(3), batch: 1 + rng.IntN(8)}
+		l := pooled{workers: 1 + rng.IntN(4), prefetch: 1 + rng.IntN(3), batch: 1 + rng.IntN(8), crewed: crewed{endless: seed%4 == 0}}
 		n := 3 + rng.IntN(6)
 		planted := rng.IntN(n)
 		slowest := time.Duration(10+rng.IntN(30)) * ms

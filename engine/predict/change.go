@@ -45,12 +45,12 @@ const mostWorkers = 1 << 16
 func ParseChange(text string) (Change, error) {
 	c := Change{text: text, cost: cost{factor: 1, each: -1}}
 	name, value, ok := strings.Cut(text, "=")
+	name, value = strings.TrimSpace(name), strings.TrimSpace(value)
 	dot := strings.LastIndexByte(name, '.')
 	if !ok || dot <= 0 {
 		return c, fmt.Errorf("%q: want a stage's address, an attribute and a value, such as prepare.decode.workers=8 or train.step.cost=0.5x", text)
 	}
 	c.Address, c.Attribute = name[:dot], name[dot+1:]
-	value = strings.TrimSpace(value)
 	switch c.Attribute {
 	case Workers, Prefetch:
 		n, err := strconv.Atoi(value)

@@ -147,7 +147,7 @@ func TestSharedCores(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var probes, changes errors
-			for seed := range 30 {
+			for seed := range 20 {
 				rng := rand.New(rand.NewPCG(uint64(seed), 10))
 				l := random(rng, 0)
 				spins := make([]bool, len(l.stages))

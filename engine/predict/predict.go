@@ -307,7 +307,7 @@ func (o outcome) limit(plan *engine.Plan) Limit {
 		}
 	}
 	s := o.line[slowest]
-	best := s.last
+	best := s.first
 	for i := s.first; i <= s.last; i++ {
 		if o.work[i] > 0 {
 			l.Shares = append(l.Shares, plan.Experiment.Stages[i].Address)

@@ -118,25 +118,35 @@ func (m *Model) explain(p *bisect.ProbeResult, baseline []engine.Interval) strin
 	return fmt.Sprintf("Other processes may explain it%s: %s takes %.2f times as long as in the baseline, for no other CPU time.", others, address, ratio)
 }
 
-// changedMost returns the stage whose work a step, divided by its workers, differs most between a probe and the baseline, and by which
-// factor. It is -1 where none ran in both.
+// changedMost looks at the segment that does most in the slower of a probe and the baseline, and returns its stage whose work a step
+// differs most between the two, and by which factor. The stage is -1 where none ran in both.
 func (m *Model) changedMost(p *bisect.ProbeResult, baseline []engine.Interval) (stage int, ratio float64) {
+	slow := p.Rounds
+	if p.Rate.Median > p.Predicted.Median {
+		slow = baseline
+	}
+	work := func(list []engine.Interval, i int) float64 {
+		return median(list, func(iv engine.Interval) float64 {
+			if len(iv.Stages) != len(m.natures) {
+				return math.NaN()
+			}
+			return bisect.StepMS(iv, i)
+		})
+	}
 	stage, most := -1, 0.0
-	for i := range m.natures {
-		if p.Probe.From <= i && i < p.Probe.To || i < p.Probe.To && p.Probe.Suffix() {
-			continue
+	for _, g := range m.segments {
+		all, change, at := 0.0, -1.0, -1
+		for i := g.First; i <= g.Last; i++ {
+			if p.Probe.From <= i && i < p.Probe.To {
+				continue
+			}
+			all += work(slow, i)
+			if d := math.Abs(work(p.Rounds, i) - work(baseline, i)); d > change && work(baseline, i) > 0 {
+				change, at = d, i
+			}
 		}
-		work := func(list []engine.Interval) float64 {
-			return median(list, func(iv engine.Interval) float64 {
-				if len(iv.Stages) != len(m.natures) {
-					return math.NaN()
-				}
-				return bisect.StepMS(iv, i)
-			})
-		}
-		before, now := work(baseline), work(p.Rounds)
-		if d := math.Abs(now - before); before > 0 && d > most {
-			stage, ratio, most = i, now/before, d
+		if at >= 0 && all > most {
+			stage, ratio, most = at, work(p.Rounds, at)/work(baseline, at), all
 		}
 	}
 	return stage, ratio
