@@ -39,7 +39,13 @@ func (c *Callable) Output(in stages.Type) (stages.Type, error) {
 	return outputType(c.Kind, c.Shape), nil
 }
 
-func (c *Callable) reference() reference { return reference{"callable", c.Callable, c.Args} }
+func (c *Callable) reference() reference {
+	role := "callable"
+	if c.Part != "" {
+		role = "part" // it is called as the data set calls what was lifted, perhaps with keywords
+	}
+	return reference{role, c.Callable, c.Args}
+}
 
 // Start starts the interpreter and finds the callable.
 func (c *Callable) Start(ctx context.Context) (stages.Processes, error) {

@@ -23,7 +23,7 @@ type stageProcess struct {
 
 // reference names an object of the user's.
 type reference struct {
-	Role string        `json:"role"` // "loader", "dataset", "callable", "collate" or "step"
+	Role string        `json:"role"` // "loader", "dataset", "callable", "part" (of what is lifted), "collate" or "step"
 	Ref  string        `json:"ref"`
 	Args stages.Values `json:"args"` // nil: it is the object itself
 }

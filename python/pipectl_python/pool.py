@@ -22,7 +22,7 @@ def open_pool(state, request):
     source = refs.find(state, role, request["ref"], request.get("args"))
     dataset = source.dataset if role == "loader" else source
     stages = request["stages"]
-    calls = [(s["part"] or None, refs.find(state, "callable", s["ref"], s["args"])) for s in stages[1:-1]]
+    calls = [(s["part"] or None, refs.find(state, "part" if s["part"] else "callable", s["ref"], s["args"])) for s in stages[1:-1]]
     collate = refs.find(state, "collate", stages[-1]["ref"], None) if stages[-1]["ref"] else None
     control = Control(request["workers"], len(stages), f"/proc/{os.getpid()}/fd/{ARENA}", request["control"])
     try:

@@ -161,7 +161,8 @@ def resolve_op(state, request):
 
 
 def find(state, role, ref, args):
-    """Returns the user's object for a role: "loader", "dataset", "callable", "collate" or "step"."""
+    """Returns the user's object for a role: "loader", "dataset", "callable", "part" (a callable that does part of a lifted
+    one's work), "collate" or "step"."""
     return remember(state, f"{role} {ref} {json.dumps(args, sort_keys=True)}", lambda: ROLES[role](state, ref, args))
 
 
@@ -196,17 +197,28 @@ def made(state, ref, args):
 
 def one_argument(state, ref, args):
     """Returns a callable on one sample or batch, which the reference names, or which what it names makes of args."""
+    obj, where = callable_of(state, ref, args)
+    check(obj, (None,), {}, where)
+    return obj
+
+
+def part(state, ref, args):
+    """Returns a callable on what the dataset gives a lifted one: one argument, several, or keywords."""
+    return callable_of(state, ref, args)[0]
+
+
+def callable_of(state, ref, args):
+    """Returns a callable, which the reference names, or which what it names makes of args, and what to call it."""
     obj = resolve(state, ref, args)
     where = ref if args is None else ref + "(…)"
     if not callable(obj):
         raise Fault("signature", f"{where} is a {class_name(obj)}, which can't be called")
     if args is None and inspect.isclass(obj) and any("__call__" in vars(c) for c in obj.__mro__):
         raise Fault("signature", f"{ref} is a class, whose instances are the callables: set args to what it is made of, {{}} for nothing")
-    check(obj, (None,), {}, where)
-    return obj
+    return obj, where
 
 
-ROLES = {"loader": loader, "dataset": dataset, "callable": one_argument, "collate": one_argument, "step": one_argument}
+ROLES = {"loader": loader, "dataset": dataset, "callable": one_argument, "part": part, "collate": one_argument, "step": one_argument}
 
 
 def collate_of(state, request):

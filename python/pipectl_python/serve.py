@@ -147,7 +147,7 @@ class Transform(Stage):
 
     def __init__(self, state, request):
         super().__init__(state, request)
-        self.callable = refs.find(state, "callable", request["ref"], request["args"])
+        self.callable = refs.find(state, request["role"], request["ref"], request["args"])
         self.part, self.form = request["part"], request["form"]
 
     def make(self, body, at):
