@@ -22,12 +22,12 @@ func interpreter(t *testing.T) string {
 
 func TestPyTorch(t *testing.T) {
 	bin, python := build(t, "../cmd/pipectl"), interpreter(t)
-	got := run(t, bin, "pytorch", "-e", "train", "--var", "python="+python)
+	got := run(t, bin, "pytorch", "-e", "loader", "--var", "python="+python)
 	if len(got) != 1 {
 		t.Fatalf("%d verdicts", len(got))
 	}
 	notWrong(t, got[0], "augment.gaussian_blur")
-	measured(t, run(t, bin, "pytorch", "-e", "train_fixed", "--var", "python="+python, "--probe", "baseline"))
+	measured(t, run(t, bin, "pytorch", "-e", "loader_fixed", "--var", "python="+python, "--probe", "baseline"))
 }
 
 func TestText(t *testing.T) {

@@ -21,6 +21,7 @@ experiment "audio" {
     args    = { count = 64 }
     shuffle = true
     python  = var.python
+    env     = { OPENBLAS_NUM_THREADS = "1" } # numpy's own threads would fight the workers for the CPUs
   }
   prepare "python" "decode" { callable = "audio:decode" }
   prepare "python" "resample" { callable = "audio:resample" }

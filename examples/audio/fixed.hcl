@@ -12,6 +12,7 @@ experiment "audio_fixed" {
     args    = { count = 64 }
     shuffle = true
     python  = var.python
+    env     = { OPENBLAS_NUM_THREADS = "1" } # numpy's own threads would fight the workers for the CPUs
   }
   prepare "python" "decode" { callable = "audio:decode" }
   prepare "python" "resample" {
