@@ -224,8 +224,9 @@ func TestCopiedAlone(t *testing.T) {
 // never an empty list without one; nor does writing to it panic.
 func FuzzDamaged(f *testing.F) {
 	whole, _ := small(f)
-	for _, at := range []uint32{18, 28, 40, 60, 68, 100, 103, 105, 108, 1500, pageSize, 2*pageSize + 3, 5*pageSize + 8, 9*pageSize + 100} {
+	for _, at := range []uint32{18, 28, 40, 60, 63, 68, 100, 103, 105, 108, 1500, pageSize, 2*pageSize + 3, 5*pageSize + 8, 9*pageSize + 100} {
 		f.Add(at, byte(1), at+1, byte(0x80), uint32(len(whole)))
+		f.Add(at, byte(0x84), at, byte(0), uint32(len(whole))) // a negative number, where it is one
 	}
 	folder := f.TempDir()
 	f.Fuzz(func(t *testing.T, at1 uint32, flip1 byte, at2 uint32, flip2 byte, size uint32) {

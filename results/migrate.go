@@ -45,6 +45,8 @@ func (s *Store) migrate(ctx context.Context, steps []string) (err error) {
 			return 0, err
 		case id != applicationID && (id != 0 || version != 0 || objects != 0):
 			return 0, errors.New("it belongs to another program: choose another place with --db")
+		case version < 0:
+			return 0, malformed{fmt.Errorf("its schema has the version %d", version)}
 		case s.size%page != 0:
 			return 0, malformed{errors.New("its end is cut off")} // SQLite reads zeros there
 		case objects == 0 && s.blank != nil:

@@ -179,6 +179,74 @@ func TestKill(t *testing.T) {
 	}
 }
 
+// TestKillOfTwo kills one of two processes that write to a database, again and again. The other goes on, and what both had
+// reported is there.
+func TestKillOfTwo(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "results.db")
+	type writer struct {
+		cmd      *exec.Cmd
+		lines    *bufio.Scanner
+		id       string
+		reported int
+	}
+	start := func() *writer {
+		cmd := child(t, path)
+		cmd.Env = append(cmd.Env, "PIPECTL_TEST_FOREVER=1")
+		cmd.Stderr = os.Stderr
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+		w := &writer{cmd: cmd, lines: bufio.NewScanner(out)}
+		if w.lines.Scan() {
+			w.id = w.lines.Text()
+		}
+		return w
+	}
+	var all []*writer
+	survivor := start()
+	for kill := range 10 {
+		victim := start()
+		all = append(all, victim)
+		for _, w := range []*writer{survivor, victim, survivor} {
+			for range kill%3 + 1 {
+				if !w.lines.Scan() {
+					t.Fatal("a process ended early")
+				}
+				w.reported++
+			}
+		}
+		victim.cmd.Process.Kill()
+		for victim.lines.Scan() {
+			victim.reported++
+		}
+	}
+	all = append(all, survivor)
+	survivor.cmd.Process.Kill()
+	for survivor.lines.Scan() {
+		survivor.reported++
+	}
+	s := create(t, path)
+	for _, w := range all {
+		run, err := s.Load(t.Context(), w.id)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		rounds := 0
+		for _, p := range run.Probes {
+			rounds += len(p.Rounds)
+		}
+		if rounds < w.reported || rounds > w.reported+1 {
+			t.Errorf("run %s: %d intervals were reported as stored, %d are", w.id, w.reported, rounds)
+		}
+	}
+}
+
 // TestProcesses lets several processes make one database and write to it, while this one reads.
 func TestProcesses(t *testing.T) {
 	const writers = 4

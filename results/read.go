@@ -214,6 +214,9 @@ func (run *Stored) load(ctx context.Context, conn *sql.Conn, id string) error {
 			return err
 		}
 	}
+	if Fingerprint(run.Settings) != run.Fingerprint {
+		return malformed{errors.New("its settings aren't those that were stored")}
+	}
 	if err := run.loadProbes(ctx, conn, number); err != nil {
 		return err
 	}
@@ -239,12 +242,16 @@ func (run *Stored) loadProbes(ctx context.Context, conn *sql.Conn, number int64)
 	err := each(ctx, conn, func(rows *sql.Rows) error {
 		var a engine.Account
 		var round int64
+		var position int
 		var queue sql.NullFloat64
-		err := rows.Scan(&round, &a.Address, &a.Workers, &a.Items, &a.Busy, &a.WaitIn, &a.WaitOut, &queue)
+		err := rows.Scan(&round, &position, &a.Address, &a.Workers, &a.Items, &a.Busy, &a.WaitIn, &a.WaitOut, &queue)
+		if err == nil && position != len(accounts[round]) {
+			err = fmt.Errorf("a round of it has no account at %d", len(accounts[round]))
+		}
 		a.Queue = or(queue, -1)
 		accounts[round] = append(accounts[round], a)
 		return err
-	}, `SELECT round, address, workers, items, busy, wait_in, wait_out, queue
+	}, `SELECT round, position, address, workers, items, busy, wait_in, wait_out, queue
 		FROM accounts JOIN rounds USING (round) JOIN probes USING (probe) WHERE run = ? ORDER BY round, position`, number)
 	if err != nil {
 		return err

@@ -173,6 +173,14 @@ func TestOpenErrors(t *testing.T) {
 			s.Close()
 			raw(t, path, "PRAGMA user_version = 99")
 		}, "opening it: it was written by a newer pipectl (schema 99, this one knows 1): update pipectl, or choose another place with --db"},
+		{"older than old", func(t *testing.T, path string) {
+			s, err := Create(ctx, path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.Close()
+			raw(t, path, "PRAGMA user_version = -1")
+		}, "opening it: its schema has the version -1: it is damaged; move it away to start a new one, or read what is left with sqlite3's .recover"},
 		{"folder", func(t *testing.T, path string) { os.Mkdir(path, 0o755) },
 			"it is not a file: choose another place with --db"},
 	} {
