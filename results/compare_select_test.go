@@ -23,7 +23,7 @@ func TestVersion(t *testing.T) {
 			t.Errorf("@%s: %s, want %s", ref, got, want)
 		}
 	}
-	expect("", "no runs that are done are stored yet")
+	expect("", "no runs are stored yet")
 	run := func(experiment string, kind Kind, version, workers string, status Status) string {
 		t.Helper()
 		e := &engine.Experiment{Name: experiment, Stages: []engine.Stage{{Address: "batch"}, {Address: "train.step"}},
@@ -50,9 +50,14 @@ func TestVersion(t *testing.T) {
 	expect("photos~0", strings.Join([]string{a, b, d}, " "))
 	expect("photos~1", c)
 	expect("~1", c)
-	expect("photos~2", "no experiment has so many versions")
+	expect("photos~2", "there are only 2 versions")
+	expect("sounds~1", "there is only one version")
+	expect("~2", "there are only 2 versions")
 	expect("photos~-1", `after "~" comes a number, as in @photos~1`)
-	expect("photo", `there are no runs of experiment "photo" that are done; did you mean "photos"?`)
+	expect("photo", `there are no runs of experiment "photo"; did you mean "photos"?`)
+
+	run("unfinished", Session, "1", "1", Failed)
+	expect("unfinished", "no runs that are done and measured something are among the latest")
 
 	y := run("sounds", Session, "2", "1", Done)
 	expect("sounds", y)
@@ -62,4 +67,17 @@ func TestVersion(t *testing.T) {
 		many = append(many, run("words", Session, "1", "1", Done))
 	}
 	expect("words", strings.Join(slices.Clone(many[3:]), " "))
+}
+
+func BenchmarkVersion(b *testing.B) {
+	s := filled(b, 100_000)
+	for _, ref := range []string{"experiment 3", ""} {
+		b.Run("@"+ref, func(b *testing.B) {
+			for b.Loop() {
+				if ids, err := s.Version(b.Context(), ref); err != nil || len(ids) == 0 {
+					b.Fatal(ids, err)
+				}
+			}
+		})
+	}
 }

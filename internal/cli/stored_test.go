@@ -92,7 +92,7 @@ func TestStoredRuns(t *testing.T) {
 		{"compare, several runs a column", []string{"compare", fast + "," + slow + "," + fast, "@words", "--db", db}, 0,
 			[]string{"  2           just now  photos", "B  @words", other, "With 2 runs of A and 1 of B"}, nil},
 		{"compare, versions", []string{"compare", "@photos", other, "--db", db}, 0, []string{"A  @photos", "2 "}, nil},
-		{"compare, no such version", []string{"compare", "@photos~1", "@photos", "--db", db}, 1, nil, []string{`finding the runs of "@photos~1"`, "no experiment has so many versions"}},
+		{"compare, no such version", []string{"compare", "@photos~1", "@photos", "--db", db}, 1, nil, []string{`finding the runs of "@photos~1"`, "there is only one version"}},
 		{"compare, databases", []string{"compare", db, single}, 0, []string{"A  " + db[:8], "Only A has runs of words"}, nil},
 		{"compare, no such database", []string{"compare", db, missing}, 1, nil, []string{"no results database at " + missing}},
 		{"compare, CSV", []string{"compare", fast, slow, "--format", "csv", "--db", db}, 0,

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/pipectl/pipectl/engine"
+	"github.com/pipectl/pipectl/engine/bisect"
 	"github.com/pipectl/pipectl/internal/ui"
 	"github.com/pipectl/pipectl/results"
 )
@@ -92,6 +93,22 @@ func TestCompareDocument(t *testing.T) {
 	for _, name := range append(slices.Clone(compareColumns), compareFormats...) {
 		if !bytes.Contains(text, []byte("`"+name+"`")) {
 			t.Errorf("%s isn't documented", name)
+		}
+	}
+}
+
+func TestConfidence(t *testing.T) {
+	run := func(confidence float64) *results.Stored {
+		r := &results.Stored{}
+		if confidence > 0 {
+			r.Report = &bisect.Report{Confidence: confidence}
+		}
+		return r
+	}
+	for _, tt := range []struct{ a, b, want float64 }{{0, 0, 0.95}, {0.9, 0, 0.9}, {0.95, 0.99, 0.99}} {
+		columns := []results.Column{{Runs: []*results.Stored{run(0), run(tt.a)}}, {Runs: []*results.Stored{run(tt.b)}}}
+		if got := confidence(columns); got != tt.want {
+			t.Errorf("of %g and %g: %g, want %g", tt.a, tt.b, got, tt.want)
 		}
 	}
 }
