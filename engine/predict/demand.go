@@ -2,6 +2,7 @@ package predict
 
 import (
 	"math"
+	"slices"
 
 	"github.com/pipectl/pipectl/engine"
 	"github.com/pipectl/pipectl/gpu"
@@ -27,6 +28,7 @@ const (
 	open     nature = iota // it may compute or wait: a load stage, a step, what runs in other processes, a user's own operator
 	computes               // it needs a core
 	waits                  // it needs none
+	clocked                // it computes, and its busy time is the CPU time itself
 )
 
 // natureOf returns what is known of a stage.
@@ -38,7 +40,7 @@ func natureOf(s engine.Stage) nature {
 		return computes
 	case *gpu.Emulated:
 		if spec.Mode == "spin" {
-			return computes
+			return clocked
 		}
 		return waits
 	case *engine.BatchSpec:
@@ -140,16 +142,21 @@ func (m *Model) demandOf(iv engine.Interval, how split) demand {
 	try := func(part, cores float64) (sum float64) {
 		d.cores = cores
 		for i, x := range m.natures {
-			p := [...]float64{open: part, computes: 1, waits: 0}[x]
+			p := [...]float64{open: part, computes: 1, waits: 0, clocked: 1}[x]
 			d.cpu[i], d.wait[i] = p*busy[i], (1-p)*busy[i]
 		}
-		factors := make([]float64, len(m.segments))
-		for g := range factors {
-			factors[g] = stretch(m.runnable(&d, g), cores)
+		factors := slices.Repeat([]float64{1}, len(m.segments))
+		for range 2 { // once more, with how often those want a core whose busy time doesn't tell
+			line := m.runnable(&d, factors)
+			for g := range factors {
+				factors[g] = stretch(crowds(line, slices.Repeat([]float64{1}, len(line)), 0, d.time, g), cores)
+			}
 		}
 		for g, s := range m.segments {
 			for i := s.First; i <= s.Last; i++ {
-				d.cpu[i] /= factors[g]
+				if m.natures[i] != clocked {
+					d.cpu[i] /= factors[g]
+				}
 				sum += d.cpu[i]
 			}
 		}
@@ -215,16 +222,18 @@ func (m *Model) rest(d *demand, more float64) {
 	d.extra = more
 }
 
-// runnable returns who shares the cores with one thread of segment g, where d.cpu is the time that stages were seen to compute or
-// to wait for a core.
-func (m *Model) runnable(d *demand, g int) []crowd {
+// runnable returns the segments as stations whose CPU time is that for which they computed or waited for a core.
+func (m *Model) runnable(d *demand, factors []float64) []station {
 	line := make([]station, len(m.segments))
-	factors := make([]float64, len(m.segments))
 	for i, s := range m.segments {
-		line[i], factors[i] = station{workers: max(s.Workers, 1), threads: 1}, 1
+		line[i] = station{workers: max(s.Workers, 1), threads: 1}
 		for k := s.First; k <= s.Last; k++ {
-			line[i].cpu += d.cpu[k]
+			if m.natures[k] == clocked {
+				line[i].cpu += d.cpu[k] * factors[i]
+			} else {
+				line[i].cpu += d.cpu[k]
+			}
 		}
 	}
-	return crowds(line, factors, 0, d.time, g)
+	return line
 }
