@@ -17,6 +17,8 @@ const (
 	grace = 200 * time.Millisecond
 	// maxFrame is the most bytes of a control message: they hold no data.
 	maxFrame = 64 << 20
+	// socketRoom is how many bytes a socket takes at least.
+	socketRoom = 32 << 10
 )
 
 var (
@@ -60,13 +62,14 @@ func (c *channel) call(ctx context.Context, timeout time.Duration, f []byte, fil
 }
 
 func (c *channel) send(timeout time.Duration, f []byte, files []*os.File) error {
-	if err := c.conn.SetWriteDeadline(deadline(timeout)); err != nil {
-		return errGone
-	}
 	var err error
-	if len(files) > 0 {
+	if len(f) > socketRoom { // what is shorter finds room, since the process has taken all that came before
+		err = c.conn.SetWriteDeadline(deadline(timeout))
+		defer c.conn.SetWriteDeadline(time.Time{}) // it fails only where the connection is closed
+	}
+	if err == nil && len(files) > 0 {
 		err = sendFiles(c.conn, f, files)
-	} else {
+	} else if err == nil {
 		_, err = c.conn.Write(f)
 	}
 	switch {

@@ -69,7 +69,7 @@ func (o *output) last() (lines string, flooded bool) {
 	defer o.mu.Unlock()
 	tail := o.tail
 	if o.total > int64(len(tail)) {
-		if i := bytes.IndexByte(tail, '\n'); i >= 0 {
+		if i := bytes.IndexByte(tail, '\n'); i >= 0 && i+1 < len(tail) {
 			tail = tail[i+1:] // the first line is cut
 		}
 	}

@@ -1,4 +1,4 @@
-//go:build !core
+//go:build linux && !core
 
 package python
 

@@ -35,7 +35,7 @@ class Dumper(pickle.Pickler):
 
     def __init__(self, file):
         super().__init__(file, protocol=5, buffer_callback=self._buffer)
-        self.buffers, self.placing = [], False
+        self.buffers, self.placing = [], False  # whether the next buffer holds the place of one that is kept
         self.numpy = sys.modules.get("numpy")
         self.torch = loaded("torch")
         self.image = sys.modules.get("PIL.Image")
@@ -203,6 +203,12 @@ def load(view):
     return pickle.loads(view[head : head + length], buffers=buffers), bool(whole)
 
 
+class Mapping(mmap.mmap):
+    """A mapping that knows its first page."""
+
+    __slots__ = ("page",)
+
+
 class Reader:
     """Reads pieces of the arena, for the time of one call.
 
@@ -215,7 +221,7 @@ class Reader:
         self.maps = {}  # mappings, by offset
         self.references = 0  # to a mapping that nobody else has
         self.used = []  # offsets of those that this call has read
-        self.pages = None  # the kernel's account of this process's pages
+        self.pages = None  # descriptor of the kernel's account of this process's pages
 
     def read(self, offset, length):
         """Returns a memoryview of bytes of one's own, to be written to and kept."""
@@ -225,7 +231,8 @@ class Reader:
         if start in self.maps and len(self.maps[start]) < offset + length - start:
             del self.maps[start]  # it lives on while the user's code has a part of it
         if start not in self.maps:
-            self.maps[start] = mmap.mmap(self.fd, offset + length - start, flags=mmap.MAP_PRIVATE, offset=start)
+            self.maps[start] = Mapping(self.fd, offset + length - start, flags=mmap.MAP_PRIVATE, offset=start)
+            self.maps[start].page = ctypes.addressof(ctypes.c_char.from_buffer(self.maps[start])) // PAGE
             self.references = sys.getrefcount(self.maps[start])
         self.used.append(start)
         return memoryview(self.maps[start])[offset - start : offset - start + length]
@@ -246,10 +253,8 @@ class Reader:
         """Reports whether a mapping has pages of its own."""
         try:
             if self.pages is None:
-                self.pages = open("/proc/self/pagemap", "rb", buffering=0)
-            address = ctypes.addressof(ctypes.c_char.from_buffer(private))
-            count = -(-len(private) // PAGE)
-            flags = set(os.pread(self.pages.fileno(), 8 * count, address // PAGE * 8)[7::8])
+                self.pages = os.open("/proc/self/pagemap", os.O_RDONLY)
+            flags = set(os.pread(self.pages, 8 * -(-len(private) // PAGE), 8 * private.page)[7::8])
         except OSError:  # it isn't to be had here
             return True
         # The highest bits of a page's 64: in memory, swapped out, of a file (proc_pid_pagemap(5)).

@@ -135,7 +135,7 @@ class Places(Arena):
         self.assertEqual(len(got), 2 << 20)
 
     def test_without_the_kernels_account(self):
-        self.reader.pages = open(os.devnull, "rb")
+        self.reader.pages = os.open(os.devnull, os.O_RDONLY)
         self.test_writing()
 
 
