@@ -107,8 +107,8 @@ settings
 geomean B +0.0% of 1 significant=false
 geomean C +0.0% of 1 significant=false
 warnings
-few_rounds: With 1 rounds of A and 1 of C, no difference in photos on h1 can be significant at confidence 0.95: run with more rounds.
-few_rounds: With 1 rounds of A and 1 of B, no difference in photos on h2 can be significant at confidence 0.95: run with more rounds.
+few_rounds: With 1+1 rounds of A and C, no difference in photos on h1 can be significant at confidence 0.95: run with more rounds.
+few_rounds: With 1+1 rounds of A and B, no difference in photos on h2 can be significant at confidence 0.95: run with more rounds.
 `,
 	}, {
 		name: "a column that has no host in common",
@@ -139,10 +139,10 @@ settings
 geomean B -20.0% of 1 significant=false
 geomean C -42.9% of 1 significant=false
 warnings
-few_rounds: With 1 rounds of A and 1 of B, no difference in photos on h1 can be significant at confidence 0.95: run with more rounds.
+few_rounds: With 1+1 rounds of A and B, no difference in photos on h1 can be significant at confidence 0.95: run with more rounds.
 not_compared: Only B has runs of photos on h3, which are compared with none.
 hosts_differ: The hosts differ: hostname h1 (A), h2 (A) and h3 (C).
-few_runs: With 2 runs of A and 1 of C, no difference in photos on h1, h2, h3 can be significant at confidence 0.95: measure each more often.
+few_runs: With 2+1 runs of A and C, no difference in photos on h1, h2, h3 can be significant at confidence 0.95: measure each more often.
 `,
 	}} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -78,8 +78,8 @@ func (c *Comparison) warnings(g *Group) []Warning {
 		if d := base.Difference; g.Unit == Rounds && len(c.Columns) == 2 && len(c.Groups) == 1 {
 			warn("few_rounds", "With %d and %d rounds of the baseline, no difference can be significant at confidence %g.", d.N1, d.N2, confidence)
 		} else {
-			warn("few_"+string(g.Unit), "With %d %s of %s and %d of %s, no difference in %s can be significant at confidence %g: %s.",
-				d.N1, g.Unit, p.A.Label, d.N2, p.B.Label, g.Name(c), confidence, g.Unit.remedy())
+			warn("few_"+string(g.Unit), "With %d+%d %s of %s and %s, no difference in %s can be significant at confidence %g: %s.",
+				d.N1, d.N2, g.Unit, p.A.Label, p.B.Label, g.Name(c), confidence, g.Unit.remedy())
 		}
 	}
 	if g.Unit == Rounds && len(g.Pairs) > 1 {

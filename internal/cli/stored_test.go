@@ -90,7 +90,7 @@ func TestStoredRuns(t *testing.T) {
 		{"compare, the latest with a reference", []string{"compare", "--baseline", fast, "--db", db}, 0, []string{"A  " + fast, "B  " + other}, nil},
 		{"compare, nothing but the reference", []string{"compare", fast, "--baseline", fast, "--db", db}, 2, nil, []string{"nothing else to compare"}},
 		{"compare, several runs a column", []string{"compare", fast + "," + slow + "," + fast, "@words", "--db", db}, 0,
-			[]string{"  2           just now  photos", "B  @words", other, "With 2 runs of A and 1 of B"}, nil},
+			[]string{"  2           just now  photos", "B  @words", other, "With 2+1 runs of A and B"}, nil},
 		{"compare, versions", []string{"compare", "@photos", other, "--db", db}, 0, []string{"A  @photos", "2 "}, nil},
 		{"compare, no such version", []string{"compare", "@photos~1", "@photos", "--db", db}, 1, nil, []string{`finding the runs of "@photos~1"`, "there is only one version"}},
 		{"compare, databases", []string{"compare", db, single}, 0, []string{"A  " + db[:8], "Only A has runs of words"}, nil},

@@ -33,7 +33,7 @@ func writeComparisons(w io.Writer, term ui.Terminal, c *results.Comparison, now 
 	p.warnings(c.Warnings)
 	p.blank()
 	fmt.Fprint(w, v.rates().Render(term))
-	for _, effect := range effects {
+	for _, effect := range []int{-1, +1} {
 		if t := v.details(effect); t != nil {
 			p.blank()
 			fmt.Fprint(w, t.Render(term))
@@ -68,7 +68,7 @@ func writeComparisonMarkdown(w io.Writer, c *results.Comparison, now time.Time) 
 		fmt.Fprintf(w, "**Warning:** %s\n\n", ui.Markdown(warning.Text))
 	}
 	fmt.Fprintln(w, v.rates().Markdown())
-	for _, effect := range effects {
+	for _, effect := range []int{-1, +1} {
 		if t := v.details(effect); t != nil {
 			fmt.Fprintln(w, t.Markdown())
 		}
@@ -196,9 +196,6 @@ func baseline(pair *results.Pair) *results.Row {
 	return &results.Row{Role: results.Baseline}
 }
 
-// effects are those that have a table, regressions first.
-var effects = []int{-1, +1}
-
 // details lists the probes and stages that differ significantly, for the worse (-1) or for the better (+1). It returns nil where
 // there are none.
 func (v *comparisons) details(effect int) *ui.Table {
@@ -264,13 +261,13 @@ func (v *comparisons) legend() string {
 	text += " ~ no significant difference, – not measured."
 	var others []string
 	if same > 0 {
-		others = append(others, fmt.Sprintf("%d don't differ significantly", same))
+		others = append(others, fmt.Sprintf("%d not significantly different", same))
 	}
 	if unknown > 0 {
-		others = append(others, fmt.Sprintf("%d weren't measured on both sides", unknown))
+		others = append(others, fmt.Sprintf("%d not measured on both sides", unknown))
 	}
 	if len(others) > 0 {
-		text += fmt.Sprintf(" Of other probes and stages, %s: --format csv lists them.", strings.Join(others, " and "))
+		text += fmt.Sprintf(" Other probes and stages: %s; --format csv lists them.", strings.Join(others, ", "))
 	}
 	return text
 }
