@@ -34,7 +34,7 @@ OPS = {
     "pool.next": ("pool", "next_batch"),
     "pool.copy": ("pool", "copy"),
     "pool.close": ("pool", "close"),
-    "adopt.find": ("adopt", "find"),
+    "adopt.find": ("finding", "find"),
     "adopt.describe": ("adopt", "describe"),
 }
 

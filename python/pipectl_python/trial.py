@@ -304,7 +304,7 @@ def _update(h, value, shape):
         for element in value:
             _update(h, element, shape)
     elif hasattr(value, "detach") and hasattr(value, "cpu"):  # torch.Tensor
-        _array(h, value.detach().cpu().contiguous().reshape(-1).view(sys.modules["torch"].uint8).numpy() if value.numel() and not shape else b"", value)
+        _array(h, b"" if shape or value.numel() == 0 else _tensor_bytes(value), value)
     elif hasattr(value, "__array_interface__") and hasattr(value, "dtype") and not value.dtype.hasobject:  # numpy.ndarray
         _array(h, b"" if shape else value.tobytes(), value)
     elif hasattr(value, "tobytes") and hasattr(value, "mode") and hasattr(value, "size"):  # PIL.Image
@@ -319,6 +319,10 @@ def _update(h, value, shape):
         _update(h, vars(value), shape)
     else:
         h.update(pickle.dumps(value))
+
+
+def _tensor_bytes(value):
+    return value.detach().cpu().contiguous().reshape(-1).view(sys.modules["torch"].uint8).numpy()
 
 
 def _array(h, data, value):

@@ -28,7 +28,7 @@ from torch.utils.data import (
 )
 from torchvision import transforms as T
 
-from pipectl_python import adopt, trial
+from pipectl_python import adopt, finding, trial
 from pipectl_python.main import Fault
 
 PHOTOS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../examples/photos/photos")
@@ -182,7 +182,7 @@ def pad(samples):
 def described(found, step=None, limit=20):
     """Returns what find and describe say of an object that is `there` in a module."""
     state = state_with(there=found)
-    adopt.find(state, {"from": "there:there", "step": step})
+    finding.find(state, {"from": "there:there", "step": step})
     return adopt.describe(state, {"limit": limit})
 
 
@@ -420,7 +420,7 @@ class Finds(unittest.TestCase):
             ("pair", "pair.train"),
             ("data", "data"),
         ]:
-            self.assertEqual("there:" + reference, adopt.find(state, {"from": "there:" + name})["reference"])
+            self.assertEqual("there:" + reference, finding.find(state, {"from": "there:" + name})["reference"])
         has = "The module has the DataLoaders there:one and there:two"
         for name, error in [
             (":both", "there are 2 DataLoaders in there:both: name one, there:both[0] or there:both[1]"),
@@ -430,12 +430,12 @@ class Finds(unittest.TestCase):
             (":on", 'module there has no attribute "on"; did you mean "one"?. ' + has),
         ]:
             with self.assertRaises(Fault) as caught:
-                adopt.find(state, {"from": "there" + name})
+                finding.find(state, {"from": "there" + name})
             self.assertEqual(error, str(caught.exception))
 
     def test_module_alone(self):
         loader = DataLoader([1, 2])
-        self.assertEqual('there:all["x"]', adopt.find(state_with(all={"x": loader}), {"from": "there"})["reference"])
+        self.assertEqual('there:all["x"]', finding.find(state_with(all={"x": loader}), {"from": "there"})["reference"])
 
         def get_loaders():
             pass
@@ -446,7 +446,7 @@ class Finds(unittest.TestCase):
             ({}, "The module has no DataLoader: make one at its top, or in a function that takes no arguments, and name that"),
         ]:
             with self.assertRaises(Fault) as caught:
-                adopt.find(state_with(**names), {"from": "there"})
+                finding.find(state_with(**names), {"from": "there"})
             self.assertEqual("there alone names no DataLoader. " + error, str(caught.exception))
 
     def test_step(self):
@@ -463,7 +463,7 @@ class Finds(unittest.TestCase):
             two=lambda model, batch: None, more=lambda batch, epoch=0: None, number=3,
         )  # fmt: skip
         for name, factory in [("function", False), ("maker", True), ("Step", True), ("object", False), ("net", False), ("more", False)]:
-            found = adopt.find(state, {"from": "there:loader", "step": "there:" + name})
+            found = finding.find(state, {"from": "there:loader", "step": "there:" + name})
             self.assertEqual({"reference": "there:" + name, "factory": factory}, found["step"])
         for name, error in [
             ("Needs", "there:Needs needs model: write a function that takes no arguments and returns the step, a callable on one batch, and name that"),
@@ -471,7 +471,7 @@ class Finds(unittest.TestCase):
             ("number", "there:number is an int, which can't be called: want a function on one batch, or one that makes it"),
         ]:
             with self.assertRaises(Fault) as caught:
-                adopt.find(state, {"from": "there:loader", "step": "there:" + name})
+                finding.find(state, {"from": "there:loader", "step": "there:" + name})
             self.assertEqual(error, str(caught.exception))
 
     def test_code_that_fails(self):
@@ -488,15 +488,15 @@ class Finds(unittest.TestCase):
             ),
         ]:
             with self.assertRaises(Fault) as caught:
-                adopt.find(state, {"from": "there:" + name})
+                finding.find(state, {"from": "there:" + name})
             self.assertEqual(error, str(caught.exception))
 
     def test_seed(self):
         state = state_with(loader=DataLoader([1]))
         torch.seed()
-        self.assertIsNone(adopt.find(state, {"from": "there:loader"})["seed"])
+        self.assertIsNone(finding.find(state, {"from": "there:loader"})["seed"])
         torch.manual_seed(42)
-        self.assertEqual(42, adopt.find(state, {"from": "there:loader"})["seed"])
+        self.assertEqual(42, finding.find(state, {"from": "there:loader"})["seed"])
 
 
 class Words(unittest.TestCase):
