@@ -146,6 +146,44 @@ func TestWith(t *testing.T) {
 	}
 }
 
+// TestFusedPool predicts a pool whose work the main process does between the steps, 12 ms of it and then 4 ms for the step, and the
+// same pool with workers.
+func TestFusedPool(t *testing.T) {
+	plan, iv := testPlan()
+	plan.Experiment.Stages = append(plan.Experiment.Stages[:2:2], plan.Experiment.Stages[5], plan.Experiment.Stages[7])
+	iv.Stages = append(iv.Stages[:2:2], iv.Stages[5], iv.Stages[7])
+	for i := range iv.Stages {
+		iv.Stages[i].Workers = 1
+	}
+	plan.Fused = true
+	plan.Segments = []engine.Segment{{First: 0, Last: 2, Workers: 0, Prefetch: 2, Pool: "p"}, {First: 3, Last: 3, Workers: 1}}
+	m, err := Learn(plan, []engine.Interval{iv}, Options{Confidence: 0.95})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]struct {
+		rate  float64
+		limit string
+	}{
+		"train.f.cost=1x":    {1000. / 16, "load.a"},
+		"pool.p.workers=1":   {1000. / 12, "load.a"},
+		"pool.p.workers=6":   {250, "train.f"},
+		"prepare.b.cost=10x": {1000. / 52, "prepare.b"},
+	} {
+		c, err := ParseChange(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := m.With(c)
+		if err != nil || cmp.Diff(want.rate, got.Rate.Median, near) != "" || got.Limit.Address != want.limit {
+			t.Errorf("%s: %.4g steps/s, limited by %s, %v; want %.4g, %s", text, got.Rate.Median, got.Limit.Address, err, want.rate, want.limit)
+		}
+	}
+	if got, want := m.Probe(engine.Probe{To: 2}).Rate.Median, 125.; cmp.Diff(want, got, near) != "" {
+		t.Errorf("with the cache after prepare.b %.4g steps/s, want %.4g", got, want)
+	}
+}
+
 // near takes numbers for equal whose difference is that of reckoning.
 var near = cmp.Comparer(func(a, b float64) bool { return a == b || max(a, -a)*1e-6 > max(a-b, b-a) })
 
@@ -186,5 +224,17 @@ func TestBusyTime(t *testing.T) {
 	}
 	if got := busyTime(engine.Account{Workers: 1, Items: 10, Busy: time.Minute}, iv, true, 1); got != 6 {
 		t.Errorf("batches: %g s a step, want 6", got)
+	}
+}
+
+func BenchmarkProbe(b *testing.B) {
+	plan, iv := testPlan()
+	iv.CPU = 3.9
+	m, err := Learn(plan, []engine.Interval{iv, iv, iv, iv, iv, iv}, Options{Cores: 4, Confidence: 0.95})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		m.Probe(engine.Probe{From: 1, To: 2})
 	}
 }

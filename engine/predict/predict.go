@@ -56,8 +56,11 @@ type Limit struct {
 	CPU     float64  // the share of the cores that is used; negative if unknown
 }
 
-// unlikely is the largest squared coefficient of variation that is assumed of work: that of exponential times.
-const unlikely = 1
+// Squared coefficients of variation of work.
+const (
+	exponential = 1 // what is thought possible without a sign of it
+	heavyTailed = 4 // the most that a baseline's slowness is put down to
+)
 
 // Learn makes a model of what a baseline's intervals tell. All must have accounts of the plan's stages.
 func Learn(plan *engine.Plan, baseline []engine.Interval, o Options) (*Model, error) {
@@ -221,7 +224,7 @@ func (m *Model) step(d *demand, v variant, varies float64) outcome {
 // stations returns the stations of a variant that are at work, and puts what each stage does into o.
 func (m *Model) stations(d *demand, v variant, varies float64, o *outcome) []station {
 	var line []station
-	var serial station // what the main process of a pool without workers does between the steps
+	var serial *station // what the main process of a pool without workers does between the steps
 	for _, g := range v.segments {
 		s := station{first: g.First, last: g.Last, workers: g.Workers, threads: 1, batch: m.size, room: float64(g.Prefetch)}
 		spread := 0.0
@@ -263,12 +266,15 @@ func (m *Model) stations(d *demand, v variant, varies float64, o *outcome) []sta
 			s.threads = d.threads
 		}
 		if g.Workers == 0 {
-			serial = s
+			serial = &s
 			continue
 		}
-		s.cpu += serial.cpu
-		s.wait += serial.wait
-		serial = station{}
+		if serial != nil {
+			s.first = serial.first
+			s.cpu += serial.cpu
+			s.wait += serial.wait
+			serial = nil
+		}
 		line = append(line, s)
 	}
 	return line
@@ -337,12 +343,12 @@ func (m *Model) fitVariation() {
 	}
 	typical := m.rounds[byCPU][middle(m.rates)]
 	at := func(varies float64) float64 { return m.step(&typical, variant{segments: m.segments}, varies).time }
-	// reach returns the largest variation with which a step takes at most time.
-	reach := func(time float64) float64 {
-		if at(unlikely) <= time {
-			return unlikely
+	// reach returns the largest variation up to most with which a step takes at most time.
+	reach := func(time, most float64) float64 {
+		if at(most) <= time {
+			return most
 		}
-		a, b := 0.0, float64(unlikely)
+		a, b := 0.0, most
 		for range 30 {
 			if x := (a + b) / 2; at(x) <= time {
 				a = x
@@ -352,11 +358,8 @@ func (m *Model) fitVariation() {
 		}
 		return a
 	}
-	if at(0) < low {
-		m.varies = reach(measured.Median)
-		if at(unlikely) < low {
-			m.varies = 0 // it is something else
-		}
+	if at(0) < low && at(heavyTailed) >= low { // else it is something else
+		m.varies = reach(measured.Median, heavyTailed)
 	}
-	m.mostVaries = max(m.varies, reach(high))
+	m.mostVaries = max(m.varies, reach(high, exponential))
 }

@@ -155,7 +155,7 @@ func TestProbes(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var off errors
-			for seed := range 40 {
+			for seed := range 25 {
 				l := random(rand.New(rand.NewPCG(uint64(seed), 7)), tt.jitter)
 				synctest.Test(t, func(t *testing.T) {
 					p := open(t, l.experiment())
@@ -193,7 +193,7 @@ func TestChanges(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var off errors
-			for seed := range 60 {
+			for seed := range 30 {
 				rng := rand.New(rand.NewPCG(uint64(seed), 8))
 				l := random(rng, tt.jitter)
 				synctest.Test(t, func(t *testing.T) {

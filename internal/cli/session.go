@@ -147,7 +147,7 @@ func (r *session) measurement() (func(context.Context) (*bisect.Report, error), 
 func (r *session) search(ctx context.Context) (*bisect.Report, error) {
 	report, err := bisect.Search(ctx, r.pipeline.Plan, r.pipeline, bisect.Options{Cores: r.cores, Observe: r.observe})
 	if report != nil && err == nil {
-		notes := predict.Witness(r.pipeline.Plan, report, float64(r.cores))
+		notes := predict.Witness(r.pipeline.Plan, report, coresOf(&r.host))
 		for _, n := range r.pipeline.Notes() {
 			notes = append(notes, bisect.Note{Code: n.Code, Text: n.Text})
 		}
