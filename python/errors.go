@@ -48,9 +48,22 @@ func (e *Error) Detail() string {
 	case e.Traceback != "":
 		return e.Traceback
 	case e.Output != "":
-		return "It printed last:\n" + e.Output
+		return "It printed last:\n" + lastLines(e.Output)
 	}
 	return ""
+}
+
+// lastLines returns the end of what a process printed, as much of it as a reader can take in.
+func lastLines(output string) string {
+	const lines, width = 15, 160
+	list := strings.Split(strings.TrimRight(output, "\n"), "\n")
+	list = list[max(len(list)-lines, 0):]
+	for i, line := range list {
+		if r := []rune(line); len(r) > width {
+			list[i] = "…" + string(r[len(r)-width:])
+		}
+	}
+	return strings.Join(list, "\n")
 }
 
 // parseReply stores what a reply of the helper holds in out, which may be nil, or returns the Error it holds.

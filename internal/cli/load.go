@@ -160,5 +160,9 @@ func stageDiagnostic(cfg *config.Config, e *engine.Experiment, err error) *hcl.D
 	if failure.Item != "" {
 		detail = failure.Item + ": " + detail
 	}
+	var detailed interface{ Detail() string } // such as the traceback of an exception in Python
+	if errors.As(err, &detailed) && detailed.Detail() != "" {
+		detail = sentence(detail) + "\n" + strings.TrimRight(detailed.Detail(), "\n")
+	}
 	return cfg.Diagnostic(e.Name, failure.Address, "", failure.Address+" failed", detail, hcl.DiagError)
 }
