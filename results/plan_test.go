@@ -77,7 +77,7 @@ func TestPlans(t *testing.T) {
 		{"start of an id", resolve(run.ID()[:9], ""), nil},
 		{"latest", resolve("latest~1", ""), []string{"SCAN runs"}},
 		{"latest of an experiment", resolve("latest", "photos"), nil},
-		{"load", func() error { _, err := s.Load(t.Context(), run.ID()); return err }, slices.Repeat([]string{"USE TEMP B-TREE FOR ORDER BY"}, 4)},
+		{"load", func() error { _, err := s.Load(t.Context(), run.ID()); return err }, slices.Repeat([]string{"USE TEMP B-TREE FOR ORDER BY"}, 7)},
 	} {
 		plans = plans[:0]
 		if err := tt.do(); err != nil {

@@ -105,7 +105,7 @@ func summaries(ctx context.Context, conn *sql.Conn, clauses string, args ...any)
 		var r Summary
 		var started string
 		var finished, tags sql.NullString
-		var median, low, high sql.NullFloat64
+		var median, low, high sql.Null[float64]
 		err := rows.Scan(&r.ID, &tags, &r.Experiment, &r.Kind, &r.Status, &started, &finished, &r.Error, &r.Verdict, &r.Bottleneck,
 			&median, &low, &high, &r.Hostname, &r.HostKey, &r.Version)
 		if err != nil {
@@ -123,7 +123,7 @@ func summaries(ctx context.Context, conn *sql.Conn, clauses string, args ...any)
 			r.Tags = strings.Split(tags.String, "\n")
 		}
 		if median.Valid {
-			r.Baseline = &bisect.Estimate{Median: median.Float64, Low: or(low, math.Inf(-1)), High: or(high, math.Inf(1))}
+			r.Baseline = &bisect.Estimate{Median: median.V, Low: or(low, math.Inf(-1)), High: or(high, math.Inf(1))}
 		}
 		runs = append(runs, r)
 		return nil
@@ -214,6 +214,9 @@ func (run *Stored) load(ctx context.Context, conn *sql.Conn, id string) error {
 			return err
 		}
 	}
+	if err := checkSeal(ctx, conn, number); err != nil {
+		return err
+	}
 	if Fingerprint(run.Settings) != run.Fingerprint {
 		return malformed{errors.New("its settings aren't those that were stored")}
 	}
@@ -243,7 +246,7 @@ func (run *Stored) loadProbes(ctx context.Context, conn *sql.Conn, number int64)
 		var a engine.Account
 		var round int64
 		var position int
-		var queue sql.NullFloat64
+		var queue sql.Null[float64]
 		err := rows.Scan(&round, &position, &a.Address, &a.Workers, &a.Items, &a.Busy, &a.WaitIn, &a.WaitOut, &queue)
 		if err == nil && position != len(accounts[round]) {
 			err = fmt.Errorf("a round of it has no account at %d", len(accounts[round]))
@@ -261,15 +264,19 @@ func (run *Stored) loadProbes(ctx context.Context, conn *sql.Conn, number int64)
 		var iv engine.Interval
 		var round int64
 		var started string
-		var cpu sql.NullFloat64
-		err := rows.Scan(&p.From, &p.To, &round, &started, &iv.Steps, &iv.Samples, &iv.Elapsed, &iv.FirstBatch, &iv.Starved, &iv.Skipped, &cpu)
+		var cpu, others sql.Null[float64]
+		var throttled sql.Null[time.Duration]
+		var swapped sql.Null[int64]
+		err := rows.Scan(&p.From, &p.To, &round, &started, &iv.Steps, &iv.Samples, &iv.Elapsed, &iv.FirstBatch, &iv.Starved, &iv.Skipped,
+			&cpu, &others, &throttled, &swapped)
 		if err != nil {
 			return err
 		}
 		if iv.Start, err = time.Parse(timeFormat, started); err != nil {
 			return err
 		}
-		iv.CPU, iv.Stages = or(cpu, -1), accounts[round]
+		iv.CPU, iv.Others, iv.Throttled, iv.Swapped = or(cpu, -1), or(others, -1), or(throttled, -1), or(swapped, -1)
+		iv.Stages = accounts[round]
 		probe := run.probe(p)
 		if probe == nil {
 			if p.From < 0 || p.From > p.To || p.To >= len(run.Stages) {
@@ -280,8 +287,8 @@ func (run *Stored) loadProbes(ctx context.Context, conn *sql.Conn, number int64)
 		}
 		probe.Rounds = append(probe.Rounds, iv)
 		return nil
-	}, `SELECT cache_from, cache_to, round, started, steps, samples, elapsed, first_batch, starved, skipped, cpu
-		FROM rounds JOIN probes USING (probe) WHERE run = ? ORDER BY round`, number)
+	}, `SELECT cache_from, cache_to, round, started, steps, samples, elapsed, first_batch, starved, skipped, cpu,
+		others, throttled, swapped FROM rounds JOIN probes USING (probe) WHERE run = ? ORDER BY round`, number)
 }
 
 // probe returns the run's measurements of p, or nil.
@@ -293,9 +300,14 @@ func (run *Stored) probe(p engine.Probe) *Probe {
 	return &run.Probes[i]
 }
 
+// querier is a transaction, or a connection in one.
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
 // each calls f for each row of a query. f returns an error where the row can't be made sense of.
-func each(ctx context.Context, conn *sql.Conn, f func(*sql.Rows) error, query string, args ...any) error {
-	rows, err := conn.QueryContext(ctx, query, args...)
+func each(ctx context.Context, db querier, f func(*sql.Rows) error, query string, args ...any) error {
+	rows, err := db.QueryContext(ctx, query, args...)
 	if err != nil {
 		return err
 	}
@@ -318,9 +330,9 @@ func intact(ctx context.Context, conn *sql.Conn) error {
 }
 
 // or returns v, or what stands for NULL.
-func or(v sql.NullFloat64, unknown float64) float64 {
+func or[T any](v sql.Null[T], unknown T) T {
 	if !v.Valid {
 		return unknown
 	}
-	return v.Float64
+	return v.V
 }

@@ -142,9 +142,9 @@ func (r *Run) AddInterval(p engine.Probe, iv engine.Interval) error {
 		if _, err := tx.Exec("INSERT INTO probes (run, cache_from, cache_to) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", r.number, p.From, p.To); err != nil {
 			return err
 		}
-		res, err := tx.Exec(`INSERT INTO rounds (probe, started, steps, samples, elapsed, first_batch, starved, skipped, cpu)
-			SELECT probe, ?, ?, ?, ?, ?, ?, ?, ? FROM probes WHERE run = ? AND cache_from = ? AND cache_to = ?`,
-			formatTime(iv.Start), iv.Steps, iv.Samples, iv.Elapsed, iv.FirstBatch, iv.Starved, iv.Skipped, known(iv.CPU), r.number, p.From, p.To)
+		res, err := tx.Exec(`INSERT INTO rounds (probe, started, steps, samples, elapsed, first_batch, starved, skipped, cpu, others, throttled, swapped)
+			SELECT probe, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM probes WHERE run = ? AND cache_from = ? AND cache_to = ?`,
+			formatTime(iv.Start), iv.Steps, iv.Samples, iv.Elapsed, iv.FirstBatch, iv.Starved, iv.Skipped, known(iv.CPU), known(iv.Others), known(iv.Throttled), known(iv.Swapped), r.number, p.From, p.To)
 		if err != nil {
 			return err
 		}
@@ -188,7 +188,7 @@ func (r *Run) addNote(tx *sql.Tx, n bisect.Note) error {
 	return err
 }
 
-// Finish stores how the run ended: its report, nil if it has none, and the error that ended it, nil if it has none. The
+// Finish seals the run, to which nothing is added any more, and stores how it ended: its report, nil if it has none, and the error that ended it, nil if it has none. The
 // report's rounds are those that were added. A report that can't be encoded is an error, but the rest is stored.
 func (r *Run) Finish(report *bisect.Report, status Status, failure error) error {
 	encoded, reportErr := encodeReport(report)
@@ -199,26 +199,39 @@ func (r *Run) Finish(report *bisect.Report, status Status, failure error) error 
 		}
 		_, err := tx.Exec("UPDATE runs SET status = ?, finished = ?, error = ?, report = ? WHERE number = ?",
 			status, formatTime(r.store.now()), message, encoded, r.number)
-		if err != nil || report == nil {
-			return err
+		if err == nil && report != nil {
+			err = r.conclude(tx, report)
 		}
-		base := estimateColumns(report.Baseline)
-		_, err = tx.Exec("UPDATE runs SET verdict = ?, bottleneck = ?, baseline_median = ?, baseline_low = ?, baseline_high = ? WHERE number = ?",
-			report.Verdict, report.Bottleneck, base[0], base[1], base[2], r.number)
 		if err != nil {
 			return err
 		}
-		for _, n := range report.Notes {
-			if err := r.addNote(tx, n); err != nil {
-				return err
-			}
+		sum, err := seal(context.Background(), tx, r.number)
+		if err != nil {
+			return err
 		}
-		return nil
+		_, err = tx.Exec("UPDATE runs SET seal = ? WHERE number = ?", sum, r.number)
+		return err
 	})
 	if err == nil {
 		r.unlock()
 	}
 	return r.store.explain("storing the end of run "+r.id, errors.Join(reportErr, err))
+}
+
+// conclude stores what of a report has columns and tables of its own.
+func (r *Run) conclude(tx *sql.Tx, report *bisect.Report) error {
+	base := estimateColumns(report.Baseline)
+	_, err := tx.Exec("UPDATE runs SET verdict = ?, bottleneck = ?, baseline_median = ?, baseline_low = ?, baseline_high = ? WHERE number = ?",
+		report.Verdict, report.Bottleneck, base[0], base[1], base[2], r.number)
+	if err != nil {
+		return err
+	}
+	for _, n := range report.Notes {
+		if err := r.addNote(tx, n); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // encodeReport leaves out the rounds, which have tables of their own.
@@ -255,7 +268,9 @@ const timeFormat = "2006-01-02T15:04:05.000000000Z"
 func formatTime(t time.Time) string { return t.UTC().Format(timeFormat) }
 
 // known returns NULL for a negative number, which stands for unknown where only 0 and more have a meaning.
-func known(v float64) sql.NullFloat64 { return sql.NullFloat64{Float64: v, Valid: v >= 0} }
+func known[T float64 | int64 | time.Duration](v T) sql.Null[T] {
+	return sql.Null[T]{V: v, Valid: v >= 0}
+}
 
 // estimateColumns returns NULL for what is infinite or not a number: an interval's end that isn't known.
 func estimateColumns(e *bisect.Estimate) [3]sql.NullFloat64 {

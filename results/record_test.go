@@ -23,6 +23,7 @@ func ptr[T any](v T) *T { return &v }
 var wholeInterval = engine.Interval{
 	Start: time.Date(2026, 3, 1, 12, 1, 30, 123456789, time.UTC), Steps: 20, Samples: 1275, Elapsed: 4*time.Second + 1,
 	FirstBatch: 70 * time.Millisecond, Starved: 3 * time.Second, Skipped: 5, CPU: 1.5,
+	Others: 0.5, Throttled: 3 * time.Millisecond, Swapped: 4096,
 	Stages: []engine.Account{
 		{Address: "load.photos", Workers: 2, Items: 1280, Busy: time.Second, WaitIn: 2, WaitOut: 7 * time.Second, Queue: 0.97},
 		{Address: "prepare.decode", Workers: 4, Items: 1275, Busy: 15 * time.Second, WaitIn: 4, WaitOut: 6, Queue: 0},

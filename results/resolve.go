@@ -116,9 +116,9 @@ func didYouMean(name string, known []string) string {
 }
 
 // texts returns the first column of a query.
-func texts(ctx context.Context, conn *sql.Conn, query string, args ...any) ([]string, error) {
+func texts(ctx context.Context, db querier, query string, args ...any) ([]string, error) {
 	var out []string
-	err := each(ctx, conn, func(rows *sql.Rows) error {
+	err := each(ctx, db, func(rows *sql.Rows) error {
 		var v string
 		err := rows.Scan(&v)
 		out = append(out, v)

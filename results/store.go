@@ -34,7 +34,7 @@ type Store struct {
 	path   string // as given
 	file   string // absolute, without symbolic links once it is open
 	opened fs.FileInfo
-	size   int64 // of the file, if no log adds to it; else 0
+	size   int64 // of the file, if no log or journal changes what it says; else 0
 	blank  error // why an empty file can't be made into a new database; nil if it can
 	db     *sql.DB
 	now    func() time.Time
@@ -64,10 +64,16 @@ func Open(ctx context.Context, path string) (*Store, error) {
 	}
 	// A database that others may be writing has a log beside it. Without one, nothing can change while it is read, which
 	// is what SQLite must be told to read from a folder where it can't leave its own files.
-	if log, statErr := os.Stat(path + "-wal"); statErr == nil && log.Size() > 0 {
+	if holds(path + "-wal") {
 		return nil, err
 	}
 	return open(ctx, path, url.Values{"mode": {"ro"}, "immutable": {"1"}}, migrations())
+}
+
+// holds reports whether there is a file at path that isn't empty.
+func holds(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Size() > 0
 }
 
 func noDatabase(path string) error {
@@ -87,32 +93,31 @@ func open(ctx context.Context, path string, params url.Values, steps []string) (
 	if err != nil {
 		return nil, s.explain("opening it", err)
 	}
-	s.file = abs
-	switch info, err := os.Stat(abs); {
-	case err != nil:
+	if s.file, err = filepath.EvalSymlinks(abs); err != nil {
+		s.file = abs // there is none yet
+	}
+	// Both are looked for before the file is, for who makes them has made the database before.
+	logged := holds(s.file + "-wal")
+	_, err = os.Stat(s.lockPath(""))
+	used := err == nil
+	switch info, err := os.Stat(s.file); {
+	case err != nil && used:
 		// What a database that was removed has left here says nothing about the new one.
 		s.sweep()
 		os.Remove(s.lockPath(""))
+	case err != nil:
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("results database %s: it is not a file: choose another place with --db", path)
+	case info.Size() == 0 && logged: // SQLite would remove the log
+		return nil, s.explain("opening it", errEmptied)
 	default:
-		if s.file, err = filepath.EvalSymlinks(abs); err != nil {
-			return nil, s.explain("opening it", err)
-		}
-		log, logErr := os.Stat(s.file + "-wal")
-		logged := logErr == nil && log.Size() > 0
-		if !logged {
-			s.size = info.Size()
-		}
-		// The folder is looked for before the database is read: who makes it has made the database before.
-		_, err := os.Stat(s.lockPath(""))
-		switch {
-		case info.Size() == 0 && logged: // SQLite would remove the log
-			return nil, s.explain("opening it", errEmptied)
-		case err == nil:
+		if used {
 			s.blank = errEmptied
-		case params.Get("mode") != "rwc":
+		} else if params.Get("mode") != "rwc" {
 			s.blank = errNothingStored
+		}
+		if !logged && !holds(s.file+"-journal") {
+			s.size = info.Size()
 		}
 	}
 	params.Set("_busy_timeout", strconv.FormatInt(busyTimeout.Milliseconds(), 10))
