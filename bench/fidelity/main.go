@@ -6,6 +6,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -17,6 +18,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/pipectl/pipectl/python"
@@ -50,7 +52,8 @@ func (c *config) run(modes, workers []string) (err error) {
 	if c.data, err = filepath.Abs(c.data); err != nil {
 		return err
 	}
-	fmt.Printf("%-6s %7s %12s %12s %7s %s\n", "mode", "workers", "DataLoader/s", "pipectl/s", "ratio", "ratios of the rounds")
+	fmt.Println("samples/s, medians of the rounds, and CPU time a sample:")
+	fmt.Printf("%-6s %7s %11s %9s %6s %11s %9s %6s  %s\n", "mode", "workers", "DataLoader", "pipectl", "ratio", "DataLoader", "pipectl", "ratio", "ratios of the rounds")
 	for _, mode := range modes {
 		for _, w := range workers {
 			n, err := strconv.Atoi(w)
@@ -79,7 +82,11 @@ func (c *config) compare(mode string, workers int) (err error) {
 	}
 	defer func() { err = errors.Join(err, pool.Close()) }()
 	var plain, ours, ratios []float64
-	for range c.rounds + 1 {
+	var before times
+	for i := range c.rounds + 1 {
+		if i == 1 { // the first round is a warm-up
+			before = script.cpuTimes()
+		}
 		a, err := script.round()
 		if err != nil {
 			return err
@@ -90,8 +97,12 @@ func (c *config) compare(mode string, workers int) (err error) {
 		}
 		plain, ours, ratios = append(plain, a), append(ours, b), append(ratios, b/a)
 	}
-	// The first round is a warm-up.
-	fmt.Printf("%-6s %7d %12.1f %12.1f %7.3f", mode, workers, median(plain[1:]), median(ours[1:]), median(ratios[1:]))
+	used := script.cpuTimes()
+	around := 2 * max(workers, 1)
+	a := (used.script - before.script) / time.Duration(c.rounds*(c.batches+2*around)*batch)
+	b := (used.others - before.others) / time.Duration(c.rounds*(c.batches+around)*batch)
+	fmt.Printf("%-6s %7d %11.1f %9.1f %6.3f %11v %9v %6.3f ", mode, workers, median(plain[1:]), median(ours[1:]), median(ratios[1:]),
+		a.Round(time.Microsecond), b.Round(time.Microsecond), float64(a)/float64(b))
 	for _, r := range ratios[1:] {
 		fmt.Printf(" %.2f", r)
 	}
@@ -122,7 +133,47 @@ func (c *config) script(mode string, workers int) (*script, error) {
 	if err != nil {
 		return nil, err
 	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return &script{cmd, in, bufio.NewReader(out)}, cmd.Start()
+}
+
+// times is the CPU time that the script's processes have used, and those of the pool.
+type times struct{ script, others time.Duration }
+
+// cpuTimes reads the times of the groups of processes that this process has started: see proc_pid_stat(5).
+func (s *script) cpuTimes() times {
+	const tick = 10 * time.Millisecond // the kernel's, for programs
+	type process struct {
+		parent, group int
+		used          time.Duration
+	}
+	var all []process
+	files, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is well formed
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			continue // it has ended
+		}
+		fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+		number := func(i int) int { n, _ := strconv.Atoi(fields[i]); return n } // the kernel's
+		all = append(all, process{number(1), number(2), time.Duration(number(11)+number(12)) * tick})
+	}
+	groups := map[int]bool{}
+	for _, p := range all {
+		if p.parent == os.Getpid() {
+			groups[p.group] = true
+		}
+	}
+	var t times
+	for _, p := range all {
+		switch {
+		case p.group == s.cmd.Process.Pid:
+			t.script += p.used
+		case groups[p.group]:
+			t.others += p.used
+		}
+	}
+	return t
 }
 
 // round returns the samples/s of a round.

@@ -29,7 +29,7 @@ class MiniPool(Pool):
     def __init__(self, source, dataset, parts, calls, collate, skip, control, settings):
         if source is not dataset:
             raise Fault("attribute", f"a {class_name(source)} can't be run without torch, which the code hasn't imported: name the data set in its place")
-        super().__init__(dataset, parts, calls, collate or list, skip, control, settings)
+        super().__init__(dataset, parts, calls, collate or refs.collate_of(None, {}), skip, control, settings)
         self.iterable = refs.describe_data(dataset)["iterable"]
         self.running = []  # (process id, connection) of the workers
 

@@ -45,8 +45,9 @@ def open_pool(state, request):
 
 
 def kind(source, dataset):
-    """Returns the class of the pool for a loader or dataset: torch's own where the user's code has loaded it."""
-    if "torch.utils.data" in sys.modules:
+    """Returns the class of the pool for a loader or dataset: torch's own where the user's code has loaded it, and can be asked for items
+    or for torch's kind of iteration."""
+    if "torch.utils.data" in sys.modules and (source is not dataset or hasattr(dataset, "__getitem__")):
         from .torchpool import TorchPool
 
         return TorchPool
