@@ -147,7 +147,8 @@ func (h *Hold) explain(err error, from string, timeout time.Duration) error {
 	case e.Kind == ExitError || e.Kind == OutputError:
 		explained.Message = fmt.Sprintf("importing %s: %s", module, e.Message)
 	case strings.Contains(e.Message, "SystemExit") && e.Traceback == "":
-		explained.Output, _ = h.Main.printed.last() // where it says why
+		h.Close() // then all that it has printed is read
+		explained.Output, _ = h.Main.printed.last()
 	default:
 		return err
 	}
