@@ -52,9 +52,10 @@ func (s *session) disturbances() {
 	if others+used < crowded*cores {
 		return // there was a core for everyone
 	}
-	// What computes got at least this share of what it gets on a quiet machine; what waits was not slower. So each time may be
-	// shorter there by as much, and none is longer.
+	// What computes got at least a share of what it gets on a quiet machine; what waits was not slower. So each time may be shorter
+	// there, by as much as what it computed was slowed down, and none is longer.
 	share := max(1-others/cores, 0.1)
+	share = max(share, 1-(1/share-1)*used)
 	if other := s.otherwise(share); other != "" {
 		s.note(Disturbed, "On a quiet machine %s may be the slowest instead of %s.", other, s.report.Bottleneck)
 		s.report.Verdict, s.report.Bottleneck = Undecided, ""

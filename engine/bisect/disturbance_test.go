@@ -26,6 +26,7 @@ func TestDisturbances(t *testing.T) {
 		{"loaded, the step is near", sim{cost: []float64{1, 10, 1}, step: 8, used: 1.4, disturb: others(0.6)}, "", []string{OutsideLoad, Disturbed}},
 		{"loaded, another stage is near", sim{cost: []float64{1, 10, 8}, step: 4, used: 1.4, disturb: others(0.6)}, "", []string{OutsideLoad, Disturbed}},
 		{"loaded, a core is free", sim{cost: []float64{1, 10, 8}, step: 4, used: 0.5, disturb: others(0.6)}, "prepare.s1", []string{OutsideLoad}},
+		{"loaded, but it hardly computes", sim{cost: []float64{1, 10, 1}, step: 8, used: 0.02, disturb: others(1.7)}, "prepare.s1", []string{OutsideLoad}},
 		{"step-bound, loaded", sim{cost: []float64{1, 4, 1}, step: 8, used: 1.4, disturb: others(0.6)}, "train.step", []string{OutsideLoad}},
 		{"step-bound, loaded, a stage is near", sim{cost: []float64{1, 7, 1}, step: 8, used: 1.4, disturb: others(0.6)}, "", []string{OutsideLoad, Disturbed}},
 		{"unknown", sim{cost: []float64{1, 10, 8}, step: 4, disturb: others(2)}, "prepare.s1", nil},
