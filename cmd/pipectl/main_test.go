@@ -23,13 +23,17 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"pipectl": main})
 }
 
-func TestScripts(t *testing.T) {
+func TestScripts(t *testing.T) { runScripts(t, "testdata/script", nil) }
+
+// runScripts runs the scripts in a folder.
+func runScripts(t *testing.T, dir string, setup func(*testscript.Env) error) {
 	photo, err := os.ReadFile("../../examples/photos/photos/coffee/coffee_00.jpg")
 	if err != nil {
 		t.Fatal(err)
 	}
 	testscript.Run(t, testscript.Params{
-		Dir:           "testdata/script",
+		Dir:           dir,
+		Setup:         setup,
 		UpdateScripts: *update,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits":   exits,
