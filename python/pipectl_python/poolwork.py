@@ -283,6 +283,8 @@ class _Batch:
                         sample = whole[position]
                     elif parts:
                         sample = fetch(dataset, index, parts)
+                        # As long as the dataset's own code would: when memory is freed decides what the next allocation costs.
+                        held = tuple(sample.parts.values())
                     else:
                         sample = dataset[index]
                     then = _clock()
@@ -315,6 +317,7 @@ class _Batch:
                     record.drop(k)
                 continue
             out.append(sample)
+            held = None
         for k in range(first, until):
             self.items[k] += attempts - sum(1 for s in self.skipped[skipped_before:] if s["stage"] < k)
         return out
