@@ -65,8 +65,8 @@ def start(state, request):
 
 def next_batch(state, request):
     """Returns the account of the next batch, which stays here under its id; {"end": true} after the last."""
-    free(state, request)
     reply, data = state.pool.next()
+    free(state, request)  # not before: a loop over a loader holds the batch before, too, while the next is made
     if "id" in reply:
         state.batches[reply["id"]] = data
     return reply
