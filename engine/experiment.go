@@ -12,6 +12,9 @@ const (
 	TransferBlock = "transfer"
 )
 
+// BisectBlock is the block that says how to measure.
+const BisectBlock = "bisect"
+
 // Experiment is one experiment block, every value resolved. It is plain data.
 type Experiment struct {
 	Name        string
@@ -124,6 +127,8 @@ type Bisect struct {
 	MinEffect    float64
 	CacheBatches int           // batches in a probe's cache; 0: the engine decides; never more than an epoch
 	Budget       time.Duration // of the whole session; 0: none
+	Cold         bool          // the data set is dropped from the page cache before each interval that reads it
+	Control      bool          // a control tells how much of the gain is that the step needn't share the CPU
 }
 
 // Expect holds the thresholds of the expect block; nil and "" where there is none.

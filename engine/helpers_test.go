@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"iter"
 	"math"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -23,6 +25,7 @@ type countSource struct {
 	ragged  bool              // elements are opaque bytes of different lengths
 	shared  bool              // elements are passed on by reference
 	bad     func(i int) error // Read's error
+	files   []string          // that it says it reads
 }
 
 func (s *countSource) Output() stages.Type {
@@ -42,6 +45,12 @@ func (s openCount) Len() int          { return s.items }
 func (s openCount) Classes() int      { return 10 }
 func (s openCount) Name(i int) string { return fmt.Sprintf("item %d", i) }
 func (s openCount) Close() error      { return nil }
+func (s openCount) Files() iter.Seq[string] {
+	if s.files == nil {
+		return nil
+	}
+	return slices.Values(s.files)
+}
 func (s openCount) Read(c *stages.Call, i int, out *stages.Element) (int32, error) {
 	if s.bad != nil {
 		if err := s.bad(i); err != nil {
@@ -205,10 +214,14 @@ func nap(name string, d time.Duration) Stage {
 }
 
 // openTest opens an experiment, and at the test's end checks that all batch memory was given back.
-func openTest(t testing.TB, e *Experiment) *Pipeline {
+func openTest(t testing.TB, e *Experiment) *Pipeline { return openWith(t, e, Options{}) }
+
+// openWith opens it with options besides the device.
+func openWith(t testing.TB, e *Experiment, opts Options) *Pipeline {
 	t.Helper()
 	d := new(hostDevice)
-	p, problems, err := Open(context.Background(), e, Options{OpenDevice: func(string) (gpu.Device, error) { return d, nil }})
+	opts.OpenDevice = func(string) (gpu.Device, error) { return d, nil }
+	p, problems, err := Open(context.Background(), e, opts)
 	if err != nil || len(problems) > 0 {
 		t.Fatalf("Open: %v, %v", problems, err)
 	}

@@ -22,9 +22,17 @@ func (p *Pipeline) Measure(ctx context.Context, probe Probe, warmup, steps int) 
 			return Interval{}, err
 		}
 	}
+	resident := -1.0
+	if !probe.Suffix() {
+		var err error
+		if resident, err = p.chill(ctx); err != nil {
+			return Interval{}, err
+		}
+	}
 	first := p.next[probe.replays()]
 	r := p.newRun(ctx, probe, first, -1)
 	iv, err := p.drive(ctx, r, warmup, steps, nil)
+	iv.Resident = resident
 	if p.pool == nil {
 		// Data may have periods, such as one shard after the other: intervals that always began at the same place of one would all
 		// be wrong in the same way.
@@ -58,7 +66,7 @@ func (p *Pipeline) Train(ctx context.Context, epochs int, observe func(Step)) (I
 // negative.
 func (p *Pipeline) drive(ctx context.Context, r *run, warmup, steps int, observe func(Step)) (Interval, error) {
 	defer p.begin(ctx, r)()
-	iv := Interval{Start: r.start}
+	iv := Interval{Start: r.start, Resident: -1}
 	p.eat(r, &iv, warmup, steps, observe)
 	if err := r.end(); err != nil {
 		return iv, err
@@ -68,6 +76,7 @@ func (p *Pipeline) drive(ctx context.Context, r *run, warmup, steps int, observe
 
 // begin starts a run's workers, and ends it when ctx does. The function it returns undoes what lasts.
 func (p *Pipeline) begin(ctx context.Context, r *run) (done func()) {
+	r.startBurners()
 	p.staff(r)
 	p.live.Store(r) // only now: whoever looks reads the pools that staff has made
 	stop := context.AfterFunc(ctx, r.stop)
@@ -121,6 +130,7 @@ func (p *Pipeline) eat(r *run, iv *Interval, warmup, steps int, observe func(Ste
 		if n == 0 {
 			iv.FirstBatch = got
 		}
+		r.burners.step()
 		event, err := p.submit(r, d)
 		if err != nil {
 			r.failStep(err)
@@ -148,7 +158,18 @@ func (p *Pipeline) eat(r *run, iv *Interval, warmup, steps int, observe func(Ste
 	if settle() {
 		r.mark().interval(from, r, iv)
 		iv.disturbed(usage, p.usage())
+		p.timed(iv)
 	}
+}
+
+// timed notes how fast the CPU's clock is, while the pipeline is still at work.
+func (p *Pipeline) timed(iv *Interval) {
+	c := p.clocks()
+	iv.Frequency, iv.Overheats = c.Frequency, -1
+	if c.Throttles >= 0 && p.throttles >= 0 {
+		iv.Overheats = c.Throttles - p.throttles
+	}
+	p.throttles = c.Throttles
 }
 
 // disturbed notes what others did from one reading to another.

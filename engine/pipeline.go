@@ -28,6 +28,10 @@ type Options struct {
 	CPUTime func() time.Duration
 	// ReadUsage reads what may disturb measurements; nil: that isn't known.
 	ReadUsage func() machine.Usage
+	// ReadClocks reads the CPU's clocks; nil: they aren't known.
+	ReadClocks func() machine.Clocks
+	// PageCache is where the data set's files may be; nil: that isn't known.
+	PageCache PageCache
 	// OnSkip is told of every item that is skipped for the first time. It may be called from several goroutines.
 	OnSkip func(SkippedItem)
 }
@@ -49,6 +53,9 @@ type Pipeline struct {
 	collators []stages.Collator // by worker
 	next      []int64           // the batch that the next interval starts with, from the source and from each boundary's cache
 	gaps      *rand.Rand        // what is left out between two intervals
+
+	files     []string // that items are read from, as far as they are known
+	throttles int64    // what ReadClocks counted last
 
 	filled bool
 	caches []*cache.Memory // by boundary, up to the batch stage's
@@ -125,7 +132,7 @@ func (p *Pipeline) openData(ctx context.Context, e *Experiment) (Dataset, error)
 			return Dataset{}, (&Plan{Experiment: e}).poolError(err, func(i int) string { return fmt.Sprintf("item %d", i) })
 		}
 		p.pool = opened
-		return Dataset{Items: opened.Items(), Steps: opened.Steps(), Classes: opened.Classes()}, nil
+		return Dataset{Items: opened.Items(), Steps: opened.Steps(), Classes: opened.Classes(), Listed: p.listFiles()}, nil
 	}
 	src, err := spec.Open(ctx, e.Seed)
 	if err != nil {
@@ -141,7 +148,7 @@ func (p *Pipeline) openData(ctx context.Context, e *Experiment) (Dataset, error)
 	if err != nil {
 		return Dataset{}, &StageError{Address: load.Address, Err: err}
 	}
-	return Dataset{Items: src.Len(), Classes: src.Classes()}, nil
+	return Dataset{Items: src.Len(), Classes: src.Classes(), Listed: p.listFiles()}, nil
 }
 
 // itemName returns the name by which messages call an item.
@@ -163,6 +170,7 @@ func Open(ctx context.Context, e *Experiment, opts Options) (*Pipeline, []Proble
 		return nil, problems, errors.Join(err, p.Close())
 	}
 	p.opts = opts
+	p.throttles = p.clocks().Throttles
 	plan := p.Plan
 	e = plan.Experiment
 	p.skipped = make([]map[int]bool, len(e.Stages))
@@ -323,6 +331,14 @@ func (p *Pipeline) usage() machine.Usage {
 		return machine.Usage{Busy: -1, Throttled: -1, Swapped: -1}
 	}
 	return p.opts.ReadUsage()
+}
+
+// clocks reads the CPU's clocks.
+func (p *Pipeline) clocks() machine.Clocks {
+	if p.opts.ReadClocks == nil {
+		return machine.Clocks{Frequency: -1, Throttles: -1}
+	}
+	return p.opts.ReadClocks()
 }
 
 // skip notes that a stage failed on an item. It returns the error that ends the run where that isn't allowed, or not

@@ -59,9 +59,10 @@ const (
 
 // Dataset is what is known about a data set once it is open.
 type Dataset struct {
-	Items   int // 0 if that is unknown
-	Steps   int // an epoch, where a fused pool has its own say; 0 if that is unknown
-	Classes int // 0 if items have no labels
+	Items   int  // 0 if that is unknown
+	Steps   int  // an epoch, where a fused pool has its own say; 0 if that is unknown
+	Classes int  // 0 if items have no labels
+	Listed  bool // the files are known that items are read from while the pipeline runs
 }
 
 // Compile plans an experiment whose stages have no problem, for a data set and a machine with memory bytes to spare, 0 if that isn't
@@ -106,6 +107,14 @@ func Compile(e *Experiment, data Dataset, memory int64) (*Plan, []Problem) {
 			Summary: "Not enough memory",
 			Detail: fmt.Sprintf("The pipeline would hold about %s in flight, and the machine has %s to spare. Make the batch, prefetch or the number of workers smaller.",
 				stages.Bytes(need), stages.Bytes(memory)),
+		})
+	}
+	if e.Bisect.Cold && !data.Listed {
+		problems = append(problems, Problem{
+			Address: BisectBlock, Attribute: "cold",
+			Summary: "No files to drop",
+			Detail: fmt.Sprintf("cold drops the files from the page cache that items are read from, and %s has none that are known: its items are made up, "+
+				"or held in memory, or are Python's own business (its dataset lists no files in samples or imgs). Remove cold.", e.Stages[0].Address),
 		})
 	}
 	return p, problems

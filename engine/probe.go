@@ -16,6 +16,9 @@ import (
 //     everything else as it is.
 type Probe struct {
 	From, To int
+	// Burn is the CPU time that is burned beside each step, by as many threads as the stages that are made free have workers: a
+	// control, which shows what these stages' need of CPU does to the others. 0 in all other probes.
+	Burn time.Duration
 }
 
 // Baseline reports whether nothing is cached.
@@ -35,6 +38,8 @@ func (p Probe) replays() int {
 // String names the probe in logs: "baseline", "cached at 2", "without 1…3".
 func (p Probe) String() string {
 	switch {
+	case p.Burn > 0:
+		return fmt.Sprintf("%v, with %v of CPU time a step burned", Probe{From: p.From, To: p.To}, p.Burn)
 	case p.Baseline():
 		return "baseline"
 	case p.Suffix():
@@ -58,6 +63,11 @@ type Interval struct {
 	Others    float64       // cores that others kept busy on average, of those that this process may use; -1 if unknown
 	Throttled time.Duration // for which this process's threads had to wait because its CPU quota was used up; -1 if unknown
 	Swapped   int64         // bytes to and from swap, by anyone; -1 if unknown
+	// Resident is the share of the data set's pages, as a sample of its files has it, that the page cache held when the interval
+	// began; -1 if unknown, and where the probe doesn't read the data set.
+	Resident  float64
+	Frequency float64 // of the CPU's clock when the interval ended, in Hz; -1 if unknown
+	Overheats int64   // times that the CPU was slowed down for its heat since the interval before; -1 if unknown
 }
 
 // Rate returns steps per second.

@@ -44,6 +44,7 @@ type run struct {
 	transfer *clock
 	device   []deviceStage // what the transfer's goroutine lets the device do
 	train    *clock
+	burners  *burners // nil where none burn
 
 	steps   atomic.Int64
 	samples atomic.Int64
@@ -306,6 +307,7 @@ func (r *run) fail(err error) {
 // stop wakes all who wait, and lets none wait again.
 func (r *run) stop() {
 	r.cancel()
+	r.burners.stop()
 	if r.feeder != nil {
 		r.feeder.close()
 	}

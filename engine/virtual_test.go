@@ -122,8 +122,9 @@ func TestProbesInVirtualTime(t *testing.T) {
 			probe Probe
 			want  time.Duration // a step
 		}{
-			{Probe{}, 80 * ms}, {Probe{0, 1}, 80 * ms}, {Probe{0, 2}, 50 * ms}, {Probe{0, 3}, 50 * ms}, {Probe{0, 4}, 5 * ms}, {Probe{0, 5}, 5 * ms},
-			{Probe{1, 2}, 50 * ms}, {Probe{2, 3}, 80 * ms}, {Probe{3, 4}, 80 * ms}, {Probe{1, 3}, 50 * ms}, {Probe{2, 5}, 80 * ms}, {Probe{1, 5}, 5 * ms},
+			{Probe{}, 80 * ms}, {Probe{To: 1}, 80 * ms}, {Probe{To: 2}, 50 * ms}, {Probe{To: 3}, 50 * ms}, {Probe{To: 4}, 5 * ms}, {Probe{To: 5}, 5 * ms},
+			{Probe{From: 1, To: 2}, 50 * ms}, {Probe{From: 2, To: 3}, 80 * ms}, {Probe{From: 3, To: 4}, 80 * ms}, {Probe{From: 1, To: 3}, 50 * ms},
+			{Probe{From: 2, To: 5}, 80 * ms}, {Probe{From: 1, To: 5}, 5 * ms},
 		} {
 			iv, err := p.Measure(context.Background(), tt.probe, 2, 10)
 			if err != nil {

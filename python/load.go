@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"sync"
 
@@ -125,6 +126,41 @@ func (l *Load) itemName(h *Hold, i int) string {
 		return fmt.Sprintf("item %d", i) // what failed is reported elsewhere
 	}
 	return name
+}
+
+// Files yields the paths of the items' files, if the data set lists them.
+func (s *source) Files() iter.Seq[string] { return s.spec.files(s.hold) }
+
+// filesAtOnce is how many paths are asked for at once.
+const filesAtOnce = 10000
+
+// files yields the paths of the items' files. It is nil where the data set doesn't list them.
+func (l *Load) files(h *Hold) iter.Seq[string] {
+	from := func(first int) (paths []string) {
+		request := struct {
+			reference
+			First int `json:"first"`
+			Count int `json:"count"`
+		}{l.reference(), first, filesAtOnce}
+		if err := h.Call(context.Background(), l.timeout(), "files", request, &paths); err != nil {
+			return nil // what failed is reported elsewhere
+		}
+		return paths
+	}
+	begin := from(0)
+	if len(begin) == 0 {
+		return nil
+	}
+	return func(yield func(string) bool) {
+		for first, paths := 0, begin; len(paths) > 0; paths = from(first) {
+			for _, path := range paths {
+				if !yield(path) {
+					return
+				}
+			}
+			first += len(paths)
+		}
+	}
 }
 
 // Read reads an item.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"slices"
 	"strconv"
 	"sync"
@@ -245,6 +246,9 @@ func (p *pool) Classes() int { return p.info.Classes }
 
 // Name returns the path of the item's file, if the data set lists it, or else its number.
 func (p *pool) Name(i int) string { return p.spec.itemName(p.hold, i) }
+
+// Files yields the paths of the items' files, if the data set lists them.
+func (p *pool) Files() iter.Seq[string] { return p.spec.files(p.hold) }
 
 // Start makes the pool go on in another mode.
 func (p *pool) Start(ctx context.Context, mode stages.PoolMode) error {

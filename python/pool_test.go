@@ -114,6 +114,9 @@ func TestPool(t *testing.T) {
 			if pool.Items() != 10 || pool.Steps() != 3 || pool.Classes() != 2 || pool.Name(3) != "item 3" {
 				t.Errorf("%d items, %d steps, %d classes, %s", pool.Items(), pool.Steps(), pool.Classes(), pool.Name(3))
 			}
+			if pool.(stages.FileLister).Files() != nil {
+				t.Error("the data set lists no files")
+			}
 			step, err := (&Train{Callable: "train:report", Interpreter: in}).NewStep(nil, gpu.Input{})
 			if err != nil {
 				t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -261,6 +262,13 @@ func TestOwnPools(t *testing.T) {
 	defer src.Close()
 	if src.Len() != 6 || src.Classes() != 3 || src.Name(4) != "dir/4.png" {
 		t.Errorf("%d items of %d classes, %s", src.Len(), src.Classes(), src.Name(4))
+	}
+	var files []string
+	for path := range src.(stages.FileLister).Files() {
+		files = append(files, path)
+	}
+	if len(files) != 6 || !filepath.IsAbs(files[4]) || !strings.HasSuffix(files[4], "/dir/4.png") {
+		t.Errorf("files %q", files)
 	}
 	stageFlip, stageTensors := newStage(t, flip), newStage(t, tensors)
 	b := &stages.Batch{Len: 2, Ragged: make([]stages.Element, 2), Labels: make([]int32, 2), Sample: stages.Type{Kind: stages.Object}}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"math"
 	"os"
 	"path/filepath"
@@ -202,6 +203,17 @@ func (s *folderSource) Len() int          { return len(s.items) }
 func (s *folderSource) Name(i int) string { return s.items[i].path }
 func (s *folderSource) Classes() int      { return s.classes }
 func (s *folderSource) Close() error      { return nil }
+
+// Files yields the images' paths.
+func (s *folderSource) Files() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, it := range s.items {
+			if !yield(it.path) {
+				return
+			}
+		}
+	}
+}
 
 // Read reads the file of item i.
 func (s *folderSource) Read(_ *Call, i int, out *Element) (int32, error) {

@@ -93,6 +93,13 @@ func TestImageFolder(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
+	var files []string
+	for path := range src.(FileLister).Files() {
+		files = append(files, path)
+	}
+	if len(files) != len(want) || files[7] != src.Name(7) {
+		t.Errorf("%d files, %q", len(files), files)
+	}
 	if src.Classes() != 4 {
 		t.Errorf("%d classes, want 4", src.Classes())
 	}

@@ -2,6 +2,7 @@ package stages
 
 import (
 	"context"
+	"iter"
 	"math/rand/v2"
 )
 
@@ -44,6 +45,12 @@ type Source interface {
 	Read(c *Call, i int, out *Element) (label int32, err error)
 	// Close frees what the source holds.
 	Close() error
+}
+
+// FileLister is implemented by a Source, or a Pool, that reads its items from files while the pipeline runs.
+type FileLister interface {
+	// Files yields the paths of all files that items are read from. It is nil where they aren't known.
+	Files() iter.Seq[string]
 }
 
 // SourceSpec is implemented by a pointer to the attributes of a load operator.

@@ -48,8 +48,6 @@ func (l *loader) checkRules(b *block) {
 		unavailable("compress", s.Compress != "none", `Caches can't be compressed yet. Use "none".`)
 		unavailable("mode", s.Mode == "keep", `Caches that last across epochs and runs can't be kept yet. Use "probe".`)
 	case *bisectAttributes:
-		unavailable("cold", s.Cold, "The page cache can't be dropped between intervals yet. Remove cold.")
-		unavailable("control", s.Control, "The control measurement can't be made yet. Remove control.")
 		if written("rounds") && s.Rounds < honestRounds {
 			l.problem(b, stages.Problem{
 				Attribute: "rounds",

@@ -14,7 +14,7 @@ const (
 	experimentBlock = "experiment"
 	poolBlock       = "pool"
 	checkpointBlock = "checkpoint"
-	bisectBlock     = "bisect"
+	bisectBlock     = engine.BisectBlock
 	expectBlock     = "expect"
 )
 
@@ -98,8 +98,8 @@ type bisectAttributes struct {
 	MinEffect    float64        `hcl:"min_effect,optional" moremin:"0" lessmax:"1" doc:"The smallest part of the time of a step that counts as a difference."`
 	CacheBatches stages.Count   `hcl:"cache_batches,optional" min:"1" max:"1000000" doc:"Batches that a probe's cache holds. With \"auto\" 256 samples in at least 8 batches, more where up to 32 batches take less than 256 MiB, and fewer, but 8, where they would take more than 3 s to make. Never more than an epoch."`
 	Budget       *time.Duration `hcl:"budget,optional" min:"1ms" doc:"How long the whole session may take. No limit if it isn't set."`
-	Cold         bool           `hcl:"cold,optional" doc:"Drop the data set from the page cache before each interval. Not available in this version."`
-	Control      bool           `hcl:"control,optional" doc:"Measure what freed CPU time does to the step. Not available in this version."`
+	Cold         bool           `hcl:"cold,optional" doc:"Drop the data set's files from the page cache before each interval that reads them, so that reading is measured as on the first epoch of data that doesn't fit into memory. The report says how well that worked. It is for load blocks that read files as the pipeline runs."`
+	Control      bool           `hcl:"control,optional" doc:"Measure the step alone once more beside a burner of CPU time that takes as much as the stages do. The report then says how much of what the pipeline is slower is waiting for data, and how much is fighting for the CPU."`
 }
 
 type expectAttributes struct {
@@ -138,6 +138,7 @@ func (a *bisectAttributes) engine() engine.Bisect {
 		MinEffect:    a.MinEffect,
 		CacheBatches: int(a.CacheBatches),
 	}
+	b.Cold, b.Control = a.Cold, a.Control
 	if a.Budget != nil {
 		b.Budget = *a.Budget
 	}

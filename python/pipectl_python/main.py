@@ -25,6 +25,7 @@ OPS = {
     "exited": ("main", "exited"),
     "resolve": ("refs", "resolve_op"),
     "name": ("refs", "name_op"),
+    "files": ("refs", "files_op"),
     "fork": ("serve", "fork"),
     "step.open": ("step", "open_step"),
     "step.run": ("step", "run"),

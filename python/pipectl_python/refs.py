@@ -265,8 +265,8 @@ def whole(data):
     return data
 
 
-def item_name(data, index):
-    """Returns the file that an item is read from, where the data set lists them as those of torchvision do."""
+def item_path(data, index):
+    """Returns the file that an item is read from, where the data set lists them as those of torchvision do, or None."""
     while hasattr(data, "indices") and hasattr(data, "dataset"):
         index, data = data.indices[index], data.dataset
     for attribute_name in ("samples", "imgs"):
@@ -276,10 +276,23 @@ def item_name(data, index):
             path = entry[0] if isinstance(entry, (list, tuple)) and entry else entry
             if isinstance(path, (str, os.PathLike)):
                 return os.fspath(path)
-    return f"item {index}"
+    return None
 
 
 def name_op(state, request):
     """Returns the name of an item of a block's data set."""
     obj = find(state, request["role"], request["ref"], request.get("args"))
-    return item_name(obj.dataset if request["role"] == "loader" else obj, request["index"])
+    return item_path(obj.dataset if request["role"] == "loader" else obj, request["index"]) or f"item {request['index']}"
+
+
+def files_op(state, request):
+    """Returns the absolute paths of the files of some items of a block's data set, from one on; None where one isn't known."""
+    obj = find(state, request["role"], request["ref"], request.get("args"))
+    data = obj.dataset if request["role"] == "loader" else obj
+    if not hasattr(type(data), "__len__"):
+        return None
+    first = request["first"]
+    paths = [item_path(data, i) for i in range(first, min(first + request["count"], len(data)))]
+    if any(not isinstance(path, str) for path in paths):
+        return None
+    return [os.path.abspath(path) for path in paths]

@@ -72,8 +72,8 @@ experiment "search" {
     min_effect    = 1        # error: Value out of range
     cache_batches = "all"    # error: Wrong type
     budget        = "0s"     # error: Value out of range
-    cold          = true     # error: Not available in this version
-    control       = true     # error: Not available in this version
+    cold          = 1        # error: Wrong type
+    control       = "burn"   # error: Wrong type
     probes        = 3        # error: Unknown attribute
   }
   expect {

@@ -83,6 +83,8 @@ experiment "photos" {
     strategy = "ladder"
     steps    = 100
     budget   = "90m"
+    cold     = true
+    control  = true
   }
   expect {
     steps_per_second = 2.5
