@@ -3,6 +3,7 @@ package bisect
 import (
 	"time"
 
+	"github.com/pipectl/pipectl/engine"
 	"github.com/pipectl/pipectl/stages"
 )
 
@@ -14,6 +15,10 @@ const (
 	crowded = 0.8
 	// throttled is the share of the time from which on waiting for the CPU quota is told.
 	throttled = 0.01
+	// slowed is the share of its frequency at first below which the CPU's clock is said to have fallen.
+	slowed = 0.9
+	// memoryRate is about how many bytes a second one core reads from memory.
+	memoryRate = 10e9
 	// swapped is how many bytes to and from swap are told.
 	swapped = 1 << 20
 )
@@ -43,6 +48,8 @@ func (s *session) disturbances() {
 		s.note(Swapping, "%s went to and from swap while it was measured: memory is short, and times may be the disk's. Use smaller batches or caches, or free memory.",
 			stages.Bytes(swap))
 	}
+	s.slowedClock()
+	s.inCPUCache()
 	cores := float64(s.options.Cores)
 	if cores <= 0 || counted == 0 || others/counted < outsideLoad*cores {
 		return
@@ -59,6 +66,53 @@ func (s *session) disturbances() {
 	if other := s.otherwise(share); other != "" {
 		s.note(Disturbed, "On a quiet machine %s may be the slowest instead of %s.", other, s.report.Bottleneck)
 		s.report.Verdict, s.report.Bottleneck = Undecided, ""
+	}
+}
+
+// slowedClock notes that the CPU's clock fell during the session, as the baseline shows, which is measured all through it; and that
+// it was slowed down for its heat.
+func (s *session) slowedClock() {
+	var clock []float64
+	var overheats int64
+	for _, iv := range s.baseline().intervals {
+		if iv.Frequency > 0 {
+			clock = append(clock, iv.Frequency)
+		}
+	}
+	for _, x := range s.series {
+		for _, iv := range x.intervals {
+			overheats += max(iv.Overheats, 0)
+		}
+	}
+	if n := len(clock); n > 1 {
+		if from, to := median(clock[:n/2]), median(clock[n-n/2:]); to < slowed*from {
+			s.note(SlowedClock, "The CPU's clock fell from %.2f to %.2f GHz over the session: it got warm, or its power is limited. Rates are lower than in a short run.", from/1e9, to/1e9)
+		}
+	}
+	if overheats > 0 {
+		s.note(Overheated, "The CPU got too hot and slowed itself down, %d times while it was measured. Measure on a machine that is cooled.", overheats)
+	}
+}
+
+// inCPUCache notes checkpoints whose cache sits in the CPU's own, though the whole data set wouldn't, where reading it from memory
+// would take long enough to be seen.
+func (s *session) inCPUCache() {
+	if s.options.Cached == nil || s.options.CPUCache <= 0 {
+		return
+	}
+	for _, x := range s.suffixes()[1:] {
+		kept, share := s.options.Cached(x.probe.To)
+		if kept == 0 || kept > s.options.CPUCache || share <= 0 || float64(kept)/share <= float64(s.options.CPUCache) {
+			continue
+		}
+		samples := median(each(x, func(iv engine.Interval) float64 { return float64(iv.Samples) / float64(iv.Steps) }))
+		read := float64(kept) / (share * float64(max(s.plan.Items, 1))) * samples / memoryRate // seconds a step
+		if read < resolution*s.cfg.MinEffect*median(x.times()) {
+			continue
+		}
+		s.note(InCPUCache, "The cache after %s, %v, fits into the CPU's last-level cache of %v, where the whole data set would take %v: replaying it may be faster than memory is. Set cache_batches to more.",
+			s.address(x.probe.To-1), stages.Bytes(kept), stages.Bytes(s.options.CPUCache), stages.Bytes(float64(kept)/share))
+		return
 	}
 }
 

@@ -14,6 +14,10 @@ import (
 func (s *session) fill() {
 	r := s.report
 	if len(s.baseline().intervals) > 0 && len(s.ceiling().intervals) > 0 {
+		s.labelPageCache()
+		if !s.warmed() {
+			s.drift()
+		}
 		s.disturbances()
 	}
 	named := slices.IndexFunc(s.plan.Experiment.Stages, func(st engine.Stage) bool { return st.Address == r.Bottleneck })
@@ -187,6 +191,8 @@ func (s *session) boundary(k int) (after, checkpoint string) {
 // words names a probe in a sentence.
 func (s *session) words(p engine.Probe) string {
 	switch {
+	case p.Burn > 0:
+		return "the control"
 	case p.Baseline():
 		return "the pipeline as it is"
 	case p == s.ceiling().probe:

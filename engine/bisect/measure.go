@@ -92,8 +92,9 @@ func (s *session) at(p engine.Probe) *series {
 	return x
 }
 
-// topUp measures in alternation, A B C A B C, those of list that share fewer than n rounds with anchor, and anchor and the
-// baseline with them, until all share n.
+// topUp measures round by round, each of them once a round, those of list that share fewer than n rounds with anchor, and anchor and
+// the baseline with them, until all share n. Their order in a round is drawn at random, so that whatever changes within rounds, or
+// follows from what was measured just before, favours none.
 func (s *session) topUp(ctx context.Context, n int, anchor *series, list ...*series) error {
 	for !anchor.dropped {
 		turn := []*series{s.baseline()}
@@ -110,6 +111,11 @@ func (s *session) topUp(ctx context.Context, n int, anchor *series, list ...*ser
 			return nil
 		}
 		s.round++
+		from := 0
+		if len(s.baseline().intervals) == 0 {
+			from = 1 // the others' calibration begins with the baseline's result
+		}
+		s.order.Shuffle(len(turn)-from, func(i, j int) { turn[from+i], turn[from+j] = turn[from+j], turn[from+i] })
 		for _, x := range turn {
 			err := s.interval(ctx, x)
 			var limit *engine.LimitError

@@ -9,6 +9,13 @@ import (
 const (
 	BudgetUsed       = "budget_used"       // the budget ended the session
 	CPUQuota         = "cpu_quota"         // the control group's quota held the pipeline up
+	CacheWarming     = "cache_warming"     // the page cache didn't hold the data set yet
+	ColdCache        = "cold_cache"        // how much of the data set stayed in the page cache
+	Controlled       = "control"           // what the control shows
+	SlowedClock      = "slowed_clock"      // the CPU's clock fell
+	Overheated       = "overheated"        // the CPU was slowed down for its heat
+	Drift            = "drift"             // a probe got faster or slower over the session
+	InCPUCache       = "in_cpu_cache"      // a cached set sits in the CPU's cache
 	Disturbed        = "disturbed"         // other processes' load may have made the verdict another one
 	OutsideLoad      = "outside_load"      // other processes kept cores busy
 	Swapping         = "swapping"          // memory was short

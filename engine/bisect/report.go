@@ -35,8 +35,11 @@ type Report struct {
 	Probes   []ProbeResult // baseline first, then the checkpoints in the pipeline's order, ceiling last
 	Isolated []ProbeResult // the probes that made a range of stages free while all others ran
 	Stages   []StageResult // every stage, in the pipeline's order
-	Notes    []Note
-	Advice   []Advice
+	// PageCache is "" where no files are read while the pipeline runs, and where what was asked for didn't come true.
+	PageCache PageCache
+	Control   *Control // nil if there was none
+	Notes     []Note
+	Advice    []Advice
 }
 
 // ProbeResult is the rate of one probe.

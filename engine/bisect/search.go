@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -28,7 +29,12 @@ type Bench interface {
 
 // Options are what a search may be told besides the plan.
 type Options struct {
-	Cores   int         // the pipeline may use; 0 if unknown
+	Cores int // the pipeline may use; 0 if unknown
+	// CPUCache is the size of the CPU's last-level cache in bytes; 0 if unknown.
+	CPUCache int64
+	// Cached returns how many bytes the cache at a boundary holds, and what share of the data set they are; 0 where that is
+	// unknown. It may be nil.
+	Cached  func(boundary int) (bytes int64, share float64)
 	Observe func(Event) // is called in order, between the measurements; may be nil
 }
 
@@ -47,6 +53,9 @@ const (
 	patience = 22
 )
 
+// orderStream sets the order of the probes apart from what else is drawn from the experiment's seed.
+const orderStream = 0x6f72646572
+
 // errBudget ends a search whose budget is used up.
 var errBudget = errors.New("the budget is used up")
 
@@ -60,11 +69,13 @@ type session struct {
 
 	// bounds are the probe points in the pipeline's order, from 0 to the train stage's index. What lies between two of
 	// them is a unit: the search tells units apart, not stages.
-	bounds []int
-	series []*series // in the order in which they were first measured; the baseline, then the ceiling
-	round  int
-	done   int // intervals measured
-	report *Report
+	bounds  []int
+	series  []*series // in the order in which they were first measured; the baseline, then the ceiling
+	round   int
+	done    int        // intervals measured
+	order   *rand.Rand // of a round's probes
+	control *series    // nil where there is none
+	report  *Report
 }
 
 // Search measures a pipeline's probes until the stage that holds it up is proven, or can't be. The ends of the
@@ -74,7 +85,7 @@ func Search(ctx context.Context, plan *engine.Plan, bench Bench, options Options
 	e := plan.Experiment
 	s := &session{
 		plan: plan, cfg: e.Bisect, bench: bench, options: options, began: time.Now(),
-		bounds: bounds(plan),
+		bounds: bounds(plan), order: rand.New(rand.NewPCG(e.Seed, orderStream)),
 		report: &Report{Experiment: e.Name, Verdict: Undecided, Confidence: e.Bisect.Confidence},
 	}
 	if err := s.check(); err != nil {
@@ -286,7 +297,7 @@ func (s *session) complete(ctx context.Context) error {
 		s.note(NotMonotone, "With the cache after %s the step rate is %.4g/s, %s it is %.4g/s: replaying what the later one holds costs more than making it.",
 			s.address(r.later.probe.To-1), median(rates(r.later)), earlier, median(rates(r.earlier)))
 	}
-	return nil
+	return s.measureControl(ctx)
 }
 
 // enough returns the rounds that a comparison is given until its look-th judgement, counted from 0.

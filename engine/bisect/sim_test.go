@@ -70,7 +70,8 @@ func (m *sim) Measure(ctx context.Context, p engine.Probe, warmup, steps int) (e
 	if m.sleeps {
 		time.Sleep(time.Duration(t * float64(warmup+steps) * 1e6))
 	}
-	iv := engine.Interval{Steps: steps, Samples: int64(steps), Elapsed: elapsed, Starved: time.Duration(wait * float64(elapsed)), CPU: -1, Others: -1, Throttled: -1, Swapped: -1}
+	iv := engine.Interval{Steps: steps, Samples: int64(steps), Elapsed: elapsed, Starved: time.Duration(wait * float64(elapsed)), CPU: -1, Others: -1, Throttled: -1, Swapped: -1,
+		Resident: -1, Frequency: -1, Overheats: -1}
 	if m.used > 0 {
 		iv.CPU = m.used
 	}
