@@ -36,12 +36,13 @@ func (p *Pipeline) fill(ctx context.Context) error {
 	hosts, copies := plan.kept()
 	var kept int64
 	auto := plan.Experiment.Bisect.CacheBatches == 0
-	for n := 0; p.pool == nil || n < r.fillBatches(); n++ {
+	batches := r.fillBatches()
+	for n := 0; p.pool == nil || n < batches; n++ {
 		d, ok := r.hostBatch(r.train)
 		if !ok {
 			break
 		}
-		if auto && n >= max(fewestCached, plan.Segments[0].Workers) && time.Since(r.start) > fillTime {
+		if auto && p.pool == nil && n >= fewestCached && time.Since(r.start) > fillTime {
 			r.finish(d)
 			break
 		}

@@ -32,6 +32,9 @@ func (p *Pipeline) Measure(ctx context.Context, probe Probe, warmup, steps int) 
 	first := p.next[probe.replays()]
 	r := p.newRun(ctx, probe, first, -1)
 	iv, err := p.drive(ctx, r, warmup, steps, nil)
+	if probe.Baseline() && iv.Elapsed > 0 {
+		p.pace = iv.Rate()
+	}
 	iv.Resident = resident
 	if p.pool == nil {
 		// Data may have periods, such as one shard after the other: intervals that always began at the same place of one would all

@@ -57,6 +57,7 @@ type Pipeline struct {
 	files     []string // that items are read from, as far as they are known
 	throttles int64    // what ReadClocks counted last
 
+	pace   float64 // batches a second in the last interval of the baseline; 0 before
 	filled bool
 	caches []*cache.Memory // by boundary, up to the batch stage's
 	hosts  []*hostBatch    // the cache behind batch

@@ -98,8 +98,16 @@ func (r *run) startPool() error {
 	return r.poolError(r.p.pool.Start(r.ctx, mode))
 }
 
-// fillBatches returns how many batches fill the caches: each worker keeps its own.
-func (r *run) fillBatches() int { return max(r.plan.CacheBatches, r.plan.Segments[0].Workers) }
+// fillBatches returns how many batches fill the pool's caches: each worker keeps its own. Where that is left to the engine, they are no
+// more than the pool makes in fillTime, as far as the pace of the baseline is known.
+func (r *run) fillBatches() int {
+	plan := r.plan
+	n := plan.CacheBatches
+	if plan.Experiment.Bisect.CacheBatches == 0 {
+		n = min(n, max(fewestCached, int(fillTime.Seconds()*r.p.pace)))
+	}
+	return max(n, plan.Segments[0].Workers)
+}
 
 // poolBatch returns the next batch of the fused pool.
 func (r *run) poolBatch(c *clock) (delivery, bool) {
