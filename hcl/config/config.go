@@ -20,6 +20,8 @@ type Options struct {
 	// Assignments are the command line's --var-file and --var in the order given: a later one wins.
 	Assignments []Assignment
 	Environ     []string // "key=value": PIPECTL_VAR_x gives a variable's value, env("X") reads any
+	// Contents are taken in place of what files on disk hold, by the names that Config.Files has.
+	Contents map[string][]byte
 }
 
 // Assignment is one --var-file or --var.

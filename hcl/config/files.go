@@ -112,10 +112,13 @@ func (l *loader) autoVars() []string {
 
 // parse reads a file and returns what the parser could make of it; ok is false where that isn't all.
 func (l *loader) parse(name string) (body *hclsyntax.Body, ok bool) {
-	src, err := read(name)
-	if err != nil {
-		l.unreadable(name, err)
-		return new(hclsyntax.Body), false
+	src, ok := l.Contents[name]
+	if !ok {
+		var err error
+		if src, err = read(name); err != nil {
+			l.unreadable(name, err)
+			return new(hclsyntax.Body), false
+		}
 	}
 	l.config.Files[name] = src
 	if d := excess(src, name); d != nil {
