@@ -18,6 +18,8 @@ const (
 	// refineBelow is the share of the suspect's gain by which a range of several stages must fall short of it for more
 	// rounds to be tried before it is split.
 	refineBelow = 0.3
+	// dominance is how many times the time that is left of a step a stage must gain for all others to be out of question.
+	dominance = 1.25
 )
 
 // alpha returns the error that a comparison may make over n rounds: half of what the confidence leaves at the first look,
@@ -78,6 +80,18 @@ func (s *session) suspect() *series {
 		}
 	}
 	return best
+}
+
+// dominates reports whether a series gains so much that nothing it doesn't make free can gain as much: all else does its work while
+// it is measured, so that no other stage gains more than the time that a step takes then. It goes by the medians; dominant is the proof.
+func (s *session) dominates(x *series) bool {
+	return x != nil && s.gain(x) > dominance*median(x.times())
+}
+
+// dominant reports whether a series is shown to dominate.
+func (s *session) dominant(x *series) bool {
+	base, left := common(s.baseline(), x)
+	return s.dominates(x) && below(scaled(left, 1+dominance), base, s.alpha(len(left)))
 }
 
 // contenders returns the stages that may be worth as much as the suspect, or more.
@@ -174,6 +188,9 @@ func (s *session) rivals(suspect *series) []*series {
 // significance over the rounds that they share, and by more than what probes differ by themselves. The confidence
 // holds for all rivals and all looks at them together.
 func (s *session) unsettled(suspect *series) []*series {
+	if s.dominant(suspect) {
+		return nil
+	}
 	rivals := append(s.rivals(suspect), s.baseline())
 	var list []*series
 	for _, x := range rivals {

@@ -17,6 +17,9 @@ const fits = 0.8
 // it is right. If not, these probes have halved the search as any others would.
 func (s *session) next() []engine.Probe {
 	suspect := s.suspect()
+	if s.dominates(suspect) {
+		return nil
+	}
 	if u := s.guess(); u >= 0 && suspect == nil && s.find(s.unit(u)) == nil {
 		limit := s.foreseen(u)
 		list := append([]engine.Probe{s.unit(u)}, s.pieces(0, u, limit)...)

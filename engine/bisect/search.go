@@ -205,6 +205,9 @@ func (s *session) locate(ctx context.Context) error {
 		if suspect == nil {
 			anchor = s.baseline()
 		} else {
+			if s.dominates(suspect) {
+				list = nil
+			}
 			// The checkpoints on both sides of the suspect show its cost in the table of checkpoints.
 			list = append(list, s.at(engine.Probe{To: suspect.probe.From}), s.at(engine.Probe{To: suspect.probe.To}))
 		}

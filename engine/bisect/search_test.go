@@ -58,6 +58,8 @@ func TestKnownAnswers(t *testing.T) {
 			"input_bound load.s0, 4 probes, next prepare.s2, advice more_workers"},
 		{"the last have the cores to themselves", sim{cost: []float64{4, 4, 6, 4, 4}, spin: slices.Repeat([]bool{true}, 5), cores: 2, step: 1}, nil,
 			"input_bound prepare.s2, 10 probes, advice cheaper_operator keep_checkpoint"},
+		{"more than half of the time", sim{cost: []float64{1, 1, 30, 1, 1, 1, 1, 1}, workers: slices.Repeat([]int{1}, 8), fused: []bool{false, true, true, true, true, true, true, true}, step: 1, cores: 8}, nil,
+			"input_bound prepare.s2, 6 probes, advice more_workers"},
 		{"fused", sim{cost: []float64{1, 8, 2, 1, 3}, workers: []int{2, 2, 2, 2, 2}, fused: []bool{false, true, true, true, true}, step: 2, cores: 8}, nil,
 			"input_bound prepare.s1, 6 probes, next prepare.s4, advice more_workers"},
 		{"augmented above", sim{cost: []float64{1, 2, 9}, step: 2}, func(p *engine.Plan) { p.Experiment.Stages[1].Block = stages.Augment },
@@ -81,11 +83,11 @@ func TestKnownAnswers(t *testing.T) {
 			"undecided, 4 probes, notes no_stage_alone"},
 
 		{"no accounts at all", sim{cost: []float64{1, 2, 3, 4, 20, 5, 1, 2}, step: 5, silent: true}, nil,
-			"input_bound prepare.s4, 7 probes, advice cheaper_operator keep_checkpoint"},
+			"input_bound prepare.s4, 6 probes, advice cheaper_operator keep_checkpoint"},
 		{"no accounts", sim{cost: []float64{1, 2, 3, 4, 20, 5, 1, 2}, step: 5, busy: asleep}, nil,
-			"input_bound prepare.s4, 7 probes, advice cheaper_operator keep_checkpoint"},
+			"input_bound prepare.s4, 6 probes, advice cheaper_operator keep_checkpoint"},
 		{"accounts that lie", sim{cost: []float64{1, 2, 3, 4, 20, 5, 1, 2}, step: 5, cores: 8, busy: pointTo(6)}, nil,
-			"input_bound prepare.s4, 9 probes, next prepare.s6, notes witness_disagrees"},
+			"input_bound prepare.s4, 8 probes, next prepare.s6, notes witness_disagrees"},
 		{"accounts that lie about shared workers", sim{cost: []float64{1, 2, 3, 9, 2}, fused: []bool{false, true, true, true, true}, step: 1, cores: 8, busy: pointTo(1)}, nil,
 			"input_bound prepare.s3, 11 probes, next prepare.s1, notes witness_disagrees, advice more_workers"},
 

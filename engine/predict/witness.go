@@ -14,8 +14,10 @@ import (
 const Disagrees = "prediction_disagrees"
 
 const (
-	large = 0.1 // difference of a prediction to what was measured, relative, that a reader is to know of
-	seen  = 0.1 // change of a stage's work, relative, that explains something
+	large = 0.25 // difference of a prediction to what was measured, relative, that a reader is to know of
+	// overhead is the step rate from which on a step takes no longer than handing it over, which isn't foretold.
+	overhead = 1e4
+	seen     = 0.1 // change of a stage's work, relative, that explains something
 )
 
 // Witness puts into a report what the accounts of its baseline foretell of each probe. It returns notes on large disagreements, with
@@ -38,7 +40,7 @@ func Witness(plan *engine.Plan, r *bisect.Report, cores float64) []bisect.Note {
 			rate := m.Probe(p.Probe).Rate
 			p.Predicted = &rate
 			c := Comparison{p.Probe, rate, p.Rate}
-			if c.Apart() && c.Error() > large && !p.Probe.Baseline() {
+			if c.Apart() && c.Error() > large && !p.Probe.Baseline() && p.Rate.Median < overhead {
 				others++
 				if worst == nil || c.Error() > off {
 					worst, off = p, c.Error()
@@ -53,9 +55,9 @@ func Witness(plan *engine.Plan, r *bisect.Report, cores float64) []bisect.Note {
 		m.words(worst.Probe), worst.Rate.Median, worst.Predicted.Median, m.explain(worst, r.Probes[i].Rounds))
 	switch others--; {
 	case others == 1:
-		text += " Another probe is off by more than 10 % too."
+		text += fmt.Sprintf(" Another probe is off by more than %.0f %% too.", 100*large)
 	case others > 1:
-		text += fmt.Sprintf(" So are %d other probes, by more than 10 %%.", others)
+		text += fmt.Sprintf(" So are %d other probes, by more than %.0f %%.", others, 100*large)
 	}
 	return []bisect.Note{{Code: Disagrees, Text: text}}
 }
