@@ -269,9 +269,10 @@ func (p *Probe) match() string {
 	return ""
 }
 
-// orderProbes returns a run's probes in the order in which they are shown.
+// orderProbes returns a run's probes in the order in which they are shown. Controls aren't: how much is burned beside them differs from
+// run to run.
 func orderProbes(run *Stored) []Probe {
-	probes := slices.Clone(run.Probes)
+	probes := slices.DeleteFunc(slices.Clone(run.Probes), func(p Probe) bool { return p.Role == Control })
 	slices.SortFunc(probes, func(p, q Probe) int {
 		return cmp.Or(p.Role.order()-q.Role.order(), p.To-q.To, p.From-q.From)
 	})

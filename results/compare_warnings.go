@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/pipectl/pipectl/engine"
+	"github.com/pipectl/pipectl/engine/bisect"
 )
 
 // sameRuns warns of runs that stand on both sides of a comparison.
@@ -63,6 +64,9 @@ func (c *Comparison) warnings(g *Group) []Warning {
 	}
 	if text := spread(columns, batchSize); text != "" {
 		warn("batch_sizes_differ", "The batch sizes differ, %s: a step does not stand for the same number of samples.", text)
+	}
+	if text := spread(columns, pageCache); text != "" {
+		warn("page_caches_differ", "The data was read from page caches that differ, %s: what reads files is faster from a warm one.", text)
 	}
 	for _, column := range columns {
 		if names := mixed(column.Runs); len(names) > 0 {
@@ -135,9 +139,23 @@ func mixed(runs []*Stored) []string {
 	return names
 }
 
-func batchSize(run *Stored) string {
+func batchSize(run *Stored) string { return run.setting(engine.BatchBlock, "size") }
+
+// pageCache returns what kind of page cache a run's data was read from, "" where that doesn't matter or isn't known.
+func pageCache(run *Stored) string {
+	switch {
+	case run.Report != nil:
+		return string(run.Report.PageCache)
+	case run.setting(engine.BisectBlock, "cold") == "true":
+		return string(bisect.Cold)
+	}
+	return ""
+}
+
+// setting returns the effective value of an attribute, as HCL; "" where the run has none.
+func (run *Stored) setting(address, attribute string) string {
 	for _, s := range run.Settings {
-		if s.Address == engine.BatchBlock && s.Attribute == "size" {
+		if s.Address == address && s.Attribute == attribute {
 			return s.Value
 		}
 	}

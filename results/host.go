@@ -30,6 +30,9 @@ type Host struct {
 	GOMAXPROCS   int      `json:"gomaxprocs,omitempty"`
 	CPUQuota     *float64 `json:"cpu_quota,omitempty"` // CPUs that the control group may use; nil: all, or unknown
 	Governor     string   `json:"governor,omitempty"`  // of the CPU's frequency
+	NUMANodes    int      `json:"numa_nodes,omitempty"`
+	Affinity     string   `json:"affinity,omitempty"`  // the numbers of the CPUs that the process may run on, where these aren't all
+	CPUCache     int64    `json:"cpu_cache,omitempty"` // bytes of the last level
 	Memory       uint64   `json:"memory,omitempty"`    // bytes
 	Go           string   `json:"go,omitempty"`
 	Device       string   `json:"device,omitempty"` // "cpu" or "cuda"
@@ -62,6 +65,10 @@ func ReadHost(ctx context.Context) Host {
 	h.CPUs, _ = cpu.CountsWithContext(ctx, true)
 	if m, err := mem.VirtualMemoryWithContext(ctx); err == nil {
 		h.Memory = m.Total
+	}
+	h.NUMANodes, h.CPUCache = machine.NUMANodes(os.DirFS("/")), machine.LastLevelCache(os.DirFS("/"))
+	if cores := machine.Cores(); len(cores) < h.CPUs {
+		h.Affinity = machine.CPUList(cores)
 	}
 	if quota, ok := machine.CPUQuota(os.DirFS("/")); ok {
 		h.CPUQuota = &quota
@@ -101,6 +108,9 @@ func (h *Host) facts() []fact {
 		{"GOMAXPROCS", number(uint64(h.GOMAXPROCS)), true},
 		{"CPU quota", quota, true},
 		{"CPU governor", h.Governor, true},
+		{"NUMA nodes", number(uint64(h.NUMANodes)), false},
+		{"CPU affinity", h.Affinity, false}, // how many there are is GOMAXPROCS's to say
+		{"bytes of last-level cache", number(uint64(h.CPUCache)), false},
 		{"bytes of memory", number(h.Memory), true},
 		{"Go", h.Go, false},
 		{"device", strings.TrimSpace(h.Device + " " + h.DeviceName), true},

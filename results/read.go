@@ -107,7 +107,7 @@ func summaries(ctx context.Context, conn *sql.Conn, clauses string, args ...any)
 		var finished, tags sql.NullString
 		var median, low, high sql.Null[float64]
 		err := rows.Scan(&r.ID, &tags, &r.Experiment, &r.Kind, &r.Status, &started, &finished, &r.Error, &r.Verdict, &r.Bottleneck,
-			&median, &low, &high, &r.Hostname, &r.HostKey, &r.Version)
+			&median, &low, &high, &r.Hostname, &r.HostKey, &r.Version, &session, &change)
 		if err != nil {
 			return err
 		}
@@ -237,6 +237,11 @@ func (run *Stored) load(ctx context.Context, conn *sql.Conn, id string) error {
 			}
 		}
 	}
+	if c := run.Report.Control; c != nil {
+		if p := run.probe(c.Probe); p != nil {
+			c.Rounds = p.Rounds
+		}
+	}
 	return nil
 }
 
@@ -264,11 +269,11 @@ func (run *Stored) loadProbes(ctx context.Context, conn *sql.Conn, number int64)
 		var iv engine.Interval
 		var round int64
 		var started string
-		var cpu, others sql.Null[float64]
+		var cpu, others, resident, frequency sql.Null[float64]
 		var throttled sql.Null[time.Duration]
-		var swapped sql.Null[int64]
+		var swapped, overheats sql.Null[int64]
 		err := rows.Scan(&p.From, &p.To, &round, &started, &iv.Steps, &iv.Samples, &iv.Elapsed, &iv.FirstBatch, &iv.Starved, &iv.Skipped,
-			&cpu, &others, &throttled, &swapped)
+			&cpu, &others, &throttled, &swapped, &resident, &frequency, &overheats, &p.Burn)
 		if err != nil {
 			return err
 		}
@@ -276,10 +281,11 @@ func (run *Stored) loadProbes(ctx context.Context, conn *sql.Conn, number int64)
 			return err
 		}
 		iv.CPU, iv.Others, iv.Throttled, iv.Swapped = or(cpu, -1), or(others, -1), or(throttled, -1), or(swapped, -1)
+		iv.Resident, iv.Frequency, iv.Overheats = or(resident, -1), or(frequency, -1), or(overheats, -1)
 		iv.Stages = accounts[round]
 		probe := run.probe(p)
 		if probe == nil {
-			if p.From < 0 || p.From > p.To || p.To >= len(run.Stages) {
+			if p.From < 0 || p.From > p.To || p.To >= len(run.Stages) || p.Burn < 0 {
 				return fmt.Errorf("its pipeline has no probe %v", p)
 			}
 			run.Probes = append(run.Probes, describe(p, run.Stages))
@@ -288,7 +294,7 @@ func (run *Stored) loadProbes(ctx context.Context, conn *sql.Conn, number int64)
 		probe.Rounds = append(probe.Rounds, iv)
 		return nil
 	}, `SELECT cache_from, cache_to, round, started, steps, samples, elapsed, first_batch, starved, skipped, cpu,
-		others, throttled, swapped FROM rounds JOIN probes USING (probe) WHERE run = ? ORDER BY round`, number)
+		others, throttled, swapped, resident, frequency, overheats, burn FROM rounds JOIN probes USING (probe) WHERE run = ? ORDER BY round`, number)
 }
 
 // probe returns the run's measurements of p, or nil.

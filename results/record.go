@@ -135,16 +135,18 @@ func (r *Run) SetHost(h Host) error {
 // AddInterval stores a measured interval of a probe of the run's pipeline.
 func (r *Run) AddInterval(p engine.Probe, iv engine.Interval) error {
 	doing := fmt.Sprintf("storing an interval of run %s (%v)", r.id, p)
-	if p.From < 0 || p.From > p.To || p.To >= len(r.pipeline) {
+	if p.From < 0 || p.From > p.To || p.To >= len(r.pipeline) || p.Burn < 0 {
 		return fmt.Errorf("%s: the pipeline has no such probe", doing)
 	}
 	return r.store.explain(doing, r.store.update(context.Background(), func(tx *sql.Tx) error {
 		if _, err := tx.Exec("INSERT INTO probes (run, cache_from, cache_to) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", r.number, p.From, p.To); err != nil {
 			return err
 		}
-		res, err := tx.Exec(`INSERT INTO rounds (probe, started, steps, samples, elapsed, first_batch, starved, skipped, cpu, others, throttled, swapped)
-			SELECT probe, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM probes WHERE run = ? AND cache_from = ? AND cache_to = ?`,
-			formatTime(iv.Start), iv.Steps, iv.Samples, iv.Elapsed, iv.FirstBatch, iv.Starved, iv.Skipped, known(iv.CPU), known(iv.Others), known(iv.Throttled), known(iv.Swapped), r.number, p.From, p.To)
+		res, err := tx.Exec(`INSERT INTO rounds (probe, started, steps, samples, elapsed, first_batch, starved, skipped, cpu, others, throttled, swapped,
+			resident, frequency, overheats, burn)
+			SELECT probe, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM probes WHERE run = ? AND cache_from = ? AND cache_to = ?`,
+			formatTime(iv.Start), iv.Steps, iv.Samples, iv.Elapsed, iv.FirstBatch, iv.Starved, iv.Skipped, known(iv.CPU), known(iv.Others), known(iv.Throttled), known(iv.Swapped),
+			known(iv.Resident), known(iv.Frequency), known(iv.Overheats), p.Burn, r.number, p.From, p.To)
 		if err != nil {
 			return err
 		}
@@ -245,6 +247,10 @@ func encodeReport(report *bisect.Report) (*string, error) {
 		for i := range list {
 			list[i].Rounds = nil
 		}
+	}
+	if report.Control != nil {
+		control := *report.Control
+		control.Rounds, lean.Control = nil, &control
 	}
 	data, err := json.Marshal(lean)
 	if err != nil {

@@ -24,6 +24,7 @@ var wholeInterval = engine.Interval{
 	Start: time.Date(2026, 3, 1, 12, 1, 30, 123456789, time.UTC), Steps: 20, Samples: 1275, Elapsed: 4*time.Second + 1,
 	FirstBatch: 70 * time.Millisecond, Starved: 3 * time.Second, Skipped: 5, CPU: 1.5,
 	Others: 0.5, Throttled: 3 * time.Millisecond, Swapped: 4096,
+	Resident: 0.25, Frequency: 3.2e9, Overheats: 2,
 	Stages: []engine.Account{
 		{Address: "load.photos", Workers: 2, Items: 1280, Busy: time.Second, WaitIn: 2, WaitOut: 7 * time.Second, Queue: 0.97},
 		{Address: "prepare.decode", Workers: 4, Items: 1275, Busy: 15 * time.Second, WaitIn: 4, WaitOut: 6, Queue: 0},
@@ -41,7 +42,7 @@ var wholeStart = Start{
 	File:       "experiment \"Fotos – 写真\" {\n\t# …\n}\n",
 	Host: Host{
 		Hostname: "gänse", OS: "linux, debian 12.5", Kernel: "6.1.0", Arch: "amd64", CPU: "EPYC", Cores: 32, CPUs: 64, GOMAXPROCS: 8,
-		CPUQuota: ptr(7.5), Governor: "performance", Memory: 1 << 38, Go: "go1.26", Device: "cuda", DeviceName: "H200", DeviceMemory: 1 << 37,
+		CPUQuota: ptr(7.5), Governor: "performance", NUMANodes: 2, Affinity: "0-7,32-39", CPUCache: 1 << 28, Memory: 1 << 38, Go: "go1.26", Device: "cuda", DeviceName: "H200", DeviceMemory: 1 << 37,
 		GPU:    &nvml.Facts{Name: "H200", Driver: "550.54.15", MemoryUsed: 1 << 29, Power: ptr(75.5)},
 		GPUEnd: &nvml.Facts{Name: "H200", Driver: "550.54.15", MemoryUsed: 1 << 33, Power: ptr(512.25), Utilization: ptr(0.0)},
 	},
@@ -61,7 +62,11 @@ var wholeReport = bisect.Report{
 	},
 	Isolated: []bisect.ProbeResult{{Probe: engine.Probe{From: 1, To: 2}, After: "prepare.decode", Stages: []string{"prepare.decode"},
 		Rate: bisect.Estimate{Median: 19, Low: 18, High: 20}, Rounds: []engine.Interval{interval(19)}}},
-	Stages: []bisect.StageResult{{Address: "prepare.decode", Workers: 4, StepMS: &bisect.Estimate{Median: 190, Low: 180, High: 200}, Busy: ptr(0.99)}},
+	Stages:    []bisect.StageResult{{Address: "prepare.decode", Workers: 4, StepMS: &bisect.Estimate{Median: 190, Low: 180, High: 200}, Busy: ptr(0.99)}},
+	PageCache: bisect.Cold,
+	Control: &bisect.Control{BurnMS: 7.5, BurnedMS: 7, Rate: bisect.Estimate{Median: 18, Low: 17, High: math.Inf(1)},
+		WaitingMS: &bisect.Estimate{Median: 140, Low: 130, High: 150}, InterferenceMS: &bisect.Estimate{Median: 5, Low: 4, High: 6},
+		Probe: engine.Probe{To: 3, Burn: 7500 * time.Microsecond}, Rounds: []engine.Interval{interval(18)}},
 	Notes:  []bisect.Note{{Code: "not_monotone", Text: "R(2) is below R(1)."}},
 	Advice: []bisect.Advice{{Code: "more_workers", Address: "prepare.decode", Text: "Give it 8 workers."}},
 }
@@ -82,6 +87,7 @@ func writeWhole(t *testing.T, s *Store) *Run {
 		run.AddInterval(engine.Probe{To: 1}, interval(6)),
 		run.AddInterval(engine.Probe{}, interval(5)),
 		run.AddInterval(engine.Probe{From: 1, To: 2}, interval(19)),
+		run.AddInterval(engine.Probe{To: 3, Burn: 7500 * time.Microsecond}, interval(18)),
 		run.AddSkipped(
 			engine.SkippedItem{Address: "prepare.decode", Index: 7, Item: "photos/ä.jpg", Reason: "truncated"},
 			engine.SkippedItem{Address: "load.photos", Index: 3, Item: "photos/b.jpg", Reason: "permission denied"}),
@@ -118,6 +124,8 @@ var wholeStored = Stored{
 			Rounds: []engine.Interval{interval(6)}},
 		{Probe: engine.Probe{From: 1, To: 2}, Role: Isolated, After: "prepare.decode", Frees: []string{"prepare.decode"},
 			Rounds: []engine.Interval{interval(19)}},
+		{Probe: engine.Probe{To: 3, Burn: 7500 * time.Microsecond}, Role: Control, After: "batch",
+			Frees: []string{"load.photos", "prepare.decode", "batch"}, Rounds: []engine.Interval{interval(18)}},
 	},
 	Skipped: []engine.SkippedItem{
 		{Address: "load.photos", Index: 3, Item: "photos/b.jpg", Reason: "permission denied"},
@@ -158,7 +166,7 @@ func TestRoundTrip(t *testing.T) {
 	if d, ok := got.Duration(); d != time.Minute || !ok {
 		t.Errorf("duration %v, %v", d, ok)
 	}
-	if wholeReport.Probes[0].Rounds == nil {
+	if wholeReport.Probes[0].Rounds == nil || wholeReport.Control.Rounds == nil {
 		t.Error("the caller's report lost its rounds")
 	}
 }

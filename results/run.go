@@ -86,6 +86,7 @@ const (
 	Cached   Role = "cached"   // a checkpoint, with nothing running above it
 	Isolated Role = "isolated" // a range of stages made free
 	Ceiling  Role = "ceiling"  // the training step alone
+	Control  Role = "control"  // the same beside a burner of CPU time
 )
 
 // Probe is a probe with the intervals measured.
@@ -105,6 +106,8 @@ func describe(p engine.Probe, pipeline []Stage) Probe {
 	case p.Baseline():
 		d.Role = Baseline
 		return d
+	case p.Burn > 0:
+		d.Role = Control
 	case p.Suffix() && p.To == len(pipeline)-1:
 		d.Role = Ceiling
 	case p.Suffix():

@@ -16,8 +16,8 @@ var sealed = [...]string{
 		verdict, bottleneck, baseline_median, baseline_low, baseline_high, report FROM runs WHERE number = ?`,
 	"SELECT position, address, attribute, value FROM settings WHERE run = ? ORDER BY position",
 	"SELECT position, address, checkpoint FROM stages WHERE run = ? ORDER BY position",
-	`SELECT round, cache_from, cache_to, started, steps, samples, elapsed, first_batch, starved, skipped, cpu, others, throttled, swapped
-		FROM rounds JOIN probes USING (probe) WHERE run = ? ORDER BY round`,
+	`SELECT round, cache_from, cache_to, started, steps, samples, elapsed, first_batch, starved, skipped, cpu, others, throttled, swapped,
+		resident, frequency, overheats, burn FROM rounds JOIN probes USING (probe) WHERE run = ? ORDER BY round`,
 	`SELECT round, position, address, workers, items, busy, wait_in, wait_out, queue
 		FROM accounts JOIN rounds USING (round) JOIN probes USING (probe) WHERE run = ? ORDER BY round, position`,
 	"SELECT address, item, name, reason FROM skipped WHERE run = ? ORDER BY address, item",
