@@ -107,7 +107,7 @@ func summaries(ctx context.Context, conn *sql.Conn, clauses string, args ...any)
 		var finished, tags sql.NullString
 		var median, low, high sql.Null[float64]
 		err := rows.Scan(&r.ID, &tags, &r.Experiment, &r.Kind, &r.Status, &started, &finished, &r.Error, &r.Verdict, &r.Bottleneck,
-			&median, &low, &high, &r.Hostname, &r.HostKey, &r.Version, &session, &change)
+			&median, &low, &high, &r.Hostname, &r.HostKey, &r.Version)
 		if err != nil {
 			return err
 		}
