@@ -18,6 +18,13 @@ type Callable struct {
 	Interpreter
 }
 
+// Apart returns a copy with processes of its own.
+func (c *Callable) Apart(name string) any {
+	own := *c
+	own.apart = name
+	return &own
+}
+
 // Inherit takes over from the load block what is left out.
 func (c *Callable) Inherit(load any) {
 	c.inherit(load)

@@ -15,6 +15,13 @@ type Collate struct {
 	loader reference   // that has a function of its own
 }
 
+// Apart returns a copy with processes of its own.
+func (c *Collate) Apart(name string) any {
+	own := *c
+	own.in.apart = name
+	return &own
+}
+
 // Inherit takes over from the load block what is left out.
 func (c *Collate) Inherit(load any) {
 	c.in.inherit(load)

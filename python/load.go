@@ -34,6 +34,13 @@ func (l *Load) reference() reference {
 	return reference{"dataset", l.Dataset, l.Args}
 }
 
+// Apart returns a copy with processes of its own.
+func (l *Load) Apart(name string) any {
+	own := *l
+	own.apart = name
+	return &own
+}
+
 // Validate reports what the attributes say against each other.
 func (l *Load) Validate() []stages.Problem {
 	problems := l.validate()

@@ -24,6 +24,7 @@ type Interpreter struct {
 
 	manager *manager
 	own     *stages.Path // the folder in Pythonpath where that is left out
+	apart   string       // from the processes of the same code: a name that its own share
 }
 
 // interpreter returns the attributes as they are where the file leaves them out.
@@ -49,7 +50,7 @@ func (in *Interpreter) program() string {
 }
 
 func (in *Interpreter) key() string {
-	return fmt.Sprintf("%q %q %q", in.program(), in.Pythonpath, in.environ())
+	return fmt.Sprintf("%q %q %q %q", in.program(), in.Pythonpath, in.environ(), in.apart)
 }
 
 func (in *Interpreter) environ() []string {

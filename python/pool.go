@@ -368,6 +368,9 @@ func (p *pool) copyBatch(ctx context.Context, id int64, n int, to *stages.Batch)
 	return nil
 }
 
+// Rest stops the workers until the next mode.
+func (p *pool) Rest(ctx context.Context) error { return p.call(ctx, "pool.rest", nil, nil) }
+
 // Kept returns how many bytes the caches at boundary k hold.
 func (p *pool) Kept(k int) int64 { return p.kept[k] }
 

@@ -18,6 +18,13 @@ type Train struct {
 	Interpreter
 }
 
+// Apart returns a copy with processes of its own.
+func (t *Train) Apart(name string) any {
+	own := *t
+	own.apart = name
+	return &own
+}
+
 // Inherit takes over from the load block what is left out.
 func (t *Train) Inherit(load any) { t.inherit(load) }
 

@@ -16,6 +16,12 @@ type PoolSource interface {
 	OpenPool(ctx context.Context, setup PoolSetup) (Pool, error)
 }
 
+// Rester is implemented by a Pool whose workers go on between its calls, making batches ahead.
+type Rester interface {
+	// Rest stops the workers where they are, until the next Start.
+	Rest(ctx context.Context) error
+}
+
 // PoolSetup describes a pool to PoolSource.OpenPool.
 type PoolSetup struct {
 	Stages   []PoolStage // in the data's order: load first, batch last

@@ -45,3 +45,7 @@ type Collator interface {
 	Collate(ctx context.Context, b *Batch) error
 	Close() error
 }
+
+// Separable is implemented by a spec whose work other processes do: Apart returns a copy of it with processes of its own, which it shares
+// with the copies of other specs that are given the same name.
+type Separable interface{ Apart(name string) any }

@@ -34,6 +34,7 @@ OPS = {
     "pool.start": ("pool", "start"),
     "pool.next": ("pool", "next_batch"),
     "pool.copy": ("pool", "copy"),
+    "pool.rest": ("pool", "rest"),
     "pool.close": ("pool", "close"),
     "adopt.find": ("finding", "find"),
     "adopt.describe": ("adopt", "describe"),

@@ -63,6 +63,12 @@ def start(state, request):
     return {}
 
 
+def rest(state, request):
+    """Stops the workers until the next mode."""
+    state.pool.rest()
+    return {}
+
+
 def next_batch(state, request):
     """Returns the account of the next batch, which stays here under its id; {"end": true} after the last."""
     reply, data = state.pool.next()
@@ -128,6 +134,7 @@ class Pool:
         self.filled = {}  # and the batches
         self.threads = {}
         self.notes, self.new_notes = {}, []
+        self.resting = False
         self.startup = self.last_at = None
         self.intervals = []
 
@@ -201,6 +208,7 @@ class Pool:
         """Goes on in another mode, as stages.PoolMode describes it."""
         if self.failed is not None:
             return
+        self.wake()
         share = max(1, -(-fill // max(self.workers, 1))) if fill else 0
         each = [limit // max(self.workers, 1) for limit in limits]
         self.generation = self.control.write(first, to, share, each)
@@ -336,11 +344,35 @@ class Pool:
                 f"epoch of {steps} batches ({100 * share:.0f} %): set persistent_workers=True. The measurements leave it out.",
             )
 
+    def rest(self):
+        """Stops the workers where they are: what they make ahead would take time from what is measured meanwhile."""
+        if self.made is not None and self.failed is None:
+            self.resting = True
+            self._signal(signal.SIGSTOP)
+
+    def wake(self):
+        """Has workers that rest go on."""
+        if self.resting:
+            self.resting = False
+            for worker in range(self.workers):
+                self.control.renew(worker)
+            self._signal(signal.SIGCONT)
+
+    def _signal(self, number):
+        for worker in range(self.workers):
+            pid = self.control.status(worker)[3]
+            if pid > 0:
+                try:
+                    os.kill(pid, number)
+                except ProcessLookupError:
+                    pass
+
     def stop(self):
         """Ends the workers."""
         self.made = None
 
     def close(self):
+        self.wake()
         self.stop()
 
     def broken(self, error):

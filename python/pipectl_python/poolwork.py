@@ -73,6 +73,10 @@ class Control:
             if self.words[0] == generation:
                 return generation, mode[0], mode[1], mode[2], mode[3:]
 
+    def renew(self, worker):
+        """Takes a worker's stage as one that it begins now."""
+        self.words[10 + 8 * worker] = _clock()
+
     def status(self, worker):
         """Returns a worker's stage, item, since when, and process id."""
         return tuple(self.words[8 + 8 * worker : 12 + 8 * worker])
