@@ -1,27 +1,15 @@
-//go:build !core
+//go:build linux && !core
 
 package examples_test
 
 import (
-	"os"
-	"os/exec"
 	"testing"
+
+	"github.com/pipectl/pipectl/internal/testpython"
 )
 
-// interpreter returns a Python interpreter that has PyTorch and torchvision.
-func interpreter(t *testing.T) string {
-	t.Helper()
-	for _, python := range []string{os.Getenv("PIPECTL_TEST_PYTHON"), "python3", "/usr/bin/python3"} {
-		if python != "" && exec.Command(python, "-c", "import torch, torchvision").Run() == nil {
-			return python
-		}
-	}
-	t.Fatal("no interpreter has torch and torchvision: make deps-python installs them")
-	return ""
-}
-
 func TestPyTorch(t *testing.T) {
-	bin, python := build(t, "../cmd/pipectl"), interpreter(t)
+	bin, python := build(t, "../cmd/pipectl"), testpython.Interpreter(t, "torch", "torchvision")
 	got := run(t, bin, "pytorch", "-e", "loader", "--var", "python="+python)
 	if len(got) != 1 {
 		t.Fatalf("%d verdicts", len(got))
@@ -41,7 +29,7 @@ func TestText(t *testing.T) {
 }
 
 func TestAudio(t *testing.T) {
-	bin, python := build(t, "../cmd/pipectl"), interpreter(t)
+	bin, python := build(t, "../cmd/pipectl"), testpython.Interpreter(t, "torch", "torchvision")
 	got := run(t, bin, "audio", "-e", "audio", "--var", "python="+python)
 	if len(got) != 1 {
 		t.Fatalf("%d verdicts", len(got))

@@ -1,3 +1,5 @@
+//go:build linux && !core
+
 package python
 
 import (
@@ -5,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,19 +17,6 @@ import (
 	"github.com/pipectl/pipectl/gpu"
 	"github.com/pipectl/pipectl/stages"
 )
-
-// TestPythonUnits runs the tests of the helper that are in Python.
-func TestPythonUnits(t *testing.T) {
-	for _, name := range []string{"test_lift", "test_pool", "test_miniloader"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			cmd := exec.Command(interpreterFor(t, "torch"), "tests/"+name+".py")
-			if out, err := cmd.CombinedOutput(); err != nil {
-				t.Errorf("%v\n%s", err, out)
-			}
-		})
-	}
-}
 
 const poolCode = `
 import os, random, signal, sys, time

@@ -7,42 +7,21 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pipectl/pipectl/gpu"
+	"github.com/pipectl/pipectl/internal/testpython"
 	"github.com/pipectl/pipectl/stages"
 )
-
-// interpreters holds what interpreterFor has found, by module: it takes seconds to import torch.
-var interpreters sync.Map
-
-// interpreterFor returns an interpreter of this machine that has a module.
-func interpreterFor(t testing.TB, module string) string {
-	t.Helper()
-	if found, ok := interpreters.Load(module); ok {
-		return found.(string)
-	}
-	for _, name := range []string{os.Getenv("PIPECTL_TEST_PYTHON"), "python3", "/usr/bin/python3"} {
-		if name != "" && exec.Command(name, "-c", "import "+module).Run() == nil {
-			interpreters.Store(module, name)
-			return name
-		}
-	}
-	t.Fatalf("no Python has %s: install it, or set PIPECTL_TEST_PYTHON to an interpreter that has it", module)
-	return ""
-}
 
 // torchCode is code for an interpreter that has torch.
 func torchCode(t testing.TB, m *manager, module, source string) Interpreter {
 	in := *code(t, m, module, source)
-	in.Python = interpreterFor(t, "torch")
+	in.Python = testpython.Interpreter(t, "torch")
 	return in
 }
 

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/pipectl/pipectl/internal/testpython"
 	"github.com/pipectl/pipectl/stages"
 )
 
@@ -94,7 +95,7 @@ if __name__ == "__main__":
 
 // BenchmarkTorchQueue does with torch's queue what BenchmarkTransport does.
 func BenchmarkTorchQueue(b *testing.B) {
-	python := interpreterFor(b, "torch")
+	python := testpython.Interpreter(b, "torch")
 	for _, size := range []struct {
 		name  string
 		bytes int64

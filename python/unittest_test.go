@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/pipectl/pipectl/internal/testpython"
 )
 
 // TestPython runs the helper's own tests.
@@ -14,9 +16,10 @@ func TestPython(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no tests: %v", err)
 	}
-	python := interpreterFor(t, "torch")
+	python := testpython.Interpreter(t, "torch")
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
+			t.Parallel()
 			if out, err := exec.Command(python, "-B", file).CombinedOutput(); err != nil {
 				t.Errorf("%v\n%s", err, out)
 			}
