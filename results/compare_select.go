@@ -89,7 +89,7 @@ func versions(ctx context.Context, conn *sql.Conn, experiment string) ([][]strin
 		}
 		return nil
 	}, `SELECT id, fingerprint, version, host_key FROM (SELECT * FROM runs WHERE experiment = ? ORDER BY number DESC LIMIT ?)
-		WHERE status = 'done' AND kind <> 'epochs' ORDER BY number DESC`, experiment, recentRuns)
+		WHERE status = 'done' AND kind <> 'epochs' AND number NOT IN (SELECT run FROM parts) ORDER BY number DESC`, experiment, recentRuns)
 	var list [][]string
 	for _, v := range order {
 		slices.Reverse(runs[v])

@@ -23,8 +23,10 @@ func small(t testing.TB) ([]byte, []*Stored) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "results.db")
 	s := create(t, path)
+	start := wholeStart
+	start.Part = nil // "latest" finds it
 	for range 6 {
-		run, err := s.Begin(t.Context(), wholeStart)
+		run, err := s.Begin(t.Context(), start)
 		if err != nil {
 			t.Fatal(err)
 		}

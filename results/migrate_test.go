@@ -64,6 +64,9 @@ func (run Stored) asOf(n int) Stored {
 	if n < 2 {
 		run.Host.GPU, run.Host.GPUEnd = nil, nil
 	}
+	if n < 4 {
+		run.Part = nil
+	}
 	if n < 3 {
 		run.Report.PageCache, run.Report.Control = "", nil
 		run.Host.NUMANodes, run.Host.Affinity, run.Host.CPUCache = 0, "", 0

@@ -51,6 +51,7 @@ func TestPlans(t *testing.T) {
 	s := create(t, path)
 	run := writeWhole(t, s)
 	begin(t, s, "photos")
+	begin(t, s, "fashion")
 	plans := []string{}
 	db := sql.OpenDB(recorder{connector("file:" + path), &plans})
 	db.SetMaxOpenConns(1)

@@ -105,9 +105,10 @@ func summaries(ctx context.Context, conn *sql.Conn, clauses string, args ...any)
 		var r Summary
 		var started string
 		var finished, tags sql.NullString
+		var session, change sql.NullString
 		var median, low, high sql.Null[float64]
 		err := rows.Scan(&r.ID, &tags, &r.Experiment, &r.Kind, &r.Status, &started, &finished, &r.Error, &r.Verdict, &r.Bottleneck,
-			&median, &low, &high, &r.Hostname, &r.HostKey, &r.Version)
+			&median, &low, &high, &r.Hostname, &r.HostKey, &r.Version, &session, &change)
 		if err != nil {
 			return err
 		}
@@ -119,6 +120,9 @@ func summaries(ctx context.Context, conn *sql.Conn, clauses string, args ...any)
 				return err
 			}
 		}
+		if session.Valid {
+			r.Part = &Part{Session: session.String, Change: change.String}
+		}
 		if tags.Valid {
 			r.Tags = strings.Split(tags.String, "\n")
 		}
@@ -128,8 +132,8 @@ func summaries(ctx context.Context, conn *sql.Conn, clauses string, args ...any)
 		runs = append(runs, r)
 		return nil
 	}, `SELECT id, (SELECT group_concat(name, char(10) ORDER BY name) FROM tags WHERE run = number), experiment, kind, status,
-		started, finished, error, verdict, bottleneck, baseline_median, baseline_low, baseline_high, hostname, host_key, version
-		FROM runs `+clauses, args...)
+		started, finished, error, verdict, bottleneck, baseline_median, baseline_low, baseline_high, hostname, host_key, version,
+		session, change FROM runs LEFT JOIN parts ON run = number `+clauses, args...)
 	return runs, err
 }
 

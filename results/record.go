@@ -29,6 +29,7 @@ type Start struct {
 	Path       string   // of the experiment's file or folder
 	File       string   // its text
 	Host       Host
+	Part       *Part // nil where it isn't part of another run's session
 }
 
 // Run is a run that is being stored. Its methods may be called from several goroutines. They take no context, because
@@ -102,6 +103,11 @@ func (r *Run) begin(tx *sql.Tx, start Start) error {
 		_, err := tx.Exec("INSERT INTO settings (run, position, address, attribute, value) VALUES (?, ?, ?, ?, ?)",
 			r.number, i, st.Address, st.Attribute, st.Value)
 		if err != nil {
+			return err
+		}
+	}
+	if p := start.Part; p != nil {
+		if _, err := tx.Exec("INSERT INTO parts (run, session, change) VALUES (?, ?, ?)", r.number, p.Session, p.Change); err != nil {
 			return err
 		}
 	}

@@ -40,6 +40,7 @@ var wholeStart = Start{
 	Version:    "1.0.0",
 	Path:       "fotos.hcl",
 	File:       "experiment \"Fotos – 写真\" {\n\t# …\n}\n",
+	Part:       &Part{Session: "d6j2my0000", Change: "prepare.decode.workers = 4"},
 	Host: Host{
 		Hostname: "gänse", OS: "linux, debian 12.5", Kernel: "6.1.0", Arch: "amd64", CPU: "EPYC", Cores: 32, CPUs: 64, GOMAXPROCS: 8,
 		CPUQuota: ptr(7.5), Governor: "performance", NUMANodes: 2, Affinity: "0-7,32-39", CPUCache: 1 << 28, Memory: 1 << 38, Go: "go1.26", Device: "cuda", DeviceName: "H200", DeviceMemory: 1 << 37,
@@ -111,6 +112,7 @@ var wholeStored = Stored{
 		Started: time.Date(2026, 3, 1, 12, 1, 0, 0, time.UTC), Finished: time.Date(2026, 3, 1, 12, 2, 0, 0, time.UTC),
 		Error: "this is said to have gone wrong", Verdict: bisect.InputBound, Bottleneck: "prepare.decode",
 		Baseline: &bisect.Estimate{Median: 5, Low: math.Inf(-1), High: 5.5}, Hostname: "gänse", HostKey: "f95324a3e6fe5a4d", Version: "1.0.0",
+		Part: wholeStart.Part,
 	},
 	Args: wholeStart.Args, Seed: 1<<63 + 5, Path: wholeStart.Path, File: wholeStart.File, Fingerprint: "41f3d490989f75933a9342229069329edc2b0aa9ba69f55e24409c33813b0bf3",
 	Host: wholeStart.Host, Settings: wholeStart.Experiment.Settings,

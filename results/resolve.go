@@ -15,7 +15,7 @@ import (
 
 // Resolve returns the id of the run that ref stands for: an id, the start of one that no other run shares, a tag,
 // "latest", or "latest~N" for the Nth before it. The latter two count the runs of one experiment, or of all where
-// experiment is "". An error says what there is instead.
+// experiment is "", without those that are parts of others' sessions. An error says what there is instead.
 func (s *Store) Resolve(ctx context.Context, ref, experiment string) (string, error) {
 	var id string
 	err := s.view(ctx, func(conn *sql.Conn) (err error) {
@@ -41,14 +41,15 @@ func latest(ctx context.Context, conn *sql.Conn, back, experiment string) (strin
 			return "", errors.New(`after "latest~" comes a number, as in latest~1`)
 		}
 	}
-	where, args, of := "", []any{}, ""
+	const whole = "NOT EXISTS (SELECT 1 FROM parts WHERE run = number)"
+	where, args, of := "WHERE "+whole, []any{}, ""
 	if experiment != "" {
-		where, args, of = "WHERE experiment = ?", []any{experiment}, fmt.Sprintf(" of experiment %q", experiment)
+		where, args, of = "WHERE experiment = ? AND "+whole, []any{experiment}, fmt.Sprintf(" of experiment %q", experiment)
 	}
 	query := "SELECT id FROM runs " + where + " ORDER BY number DESC LIMIT 1 OFFSET ?"
 	if experiment == "" && n >= farBack {
 		query = `SELECT id FROM runs WHERE number =
-			(SELECT number FROM runs INDEXED BY runs_by_experiment ORDER BY number DESC LIMIT 1 OFFSET ?)`
+			(SELECT number FROM runs INDEXED BY runs_by_experiment WHERE ` + whole + ` ORDER BY number DESC LIMIT 1 OFFSET ?)`
 	}
 	ids, err := texts(ctx, conn, query, append(args, n)...)
 	if err != nil || len(ids) == 1 {

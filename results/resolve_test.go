@@ -23,6 +23,11 @@ func TestResolve(t *testing.T) {
 	if _, err := s.db.Exec(`INSERT INTO tags SELECT 'vor dem Umbau', number FROM runs WHERE id = ?`, ids["b"]); err != nil {
 		t.Fatal(err)
 	}
+	part := wholeStart
+	part.Experiment, part.Part = experiment("photos"), &Part{Session: ids["e"]}
+	if _, err := s.Begin(t.Context(), part); err != nil { // which "latest" passes over
+		t.Fatal(err)
+	}
 	want := map[string]string{"a": "d6j2mz0001", "b": "d6j2ne0002", "c": "d6j2nx0003", "d": "d6j2pc0004", "e": "d6j2pv0005"}
 	if d := cmp.Diff(want, ids); d != "" {
 		t.Errorf("ids (-want +got):\n%s", d)
@@ -46,7 +51,7 @@ func TestResolve(t *testing.T) {
 		{ref: "latest~", err: `after "latest~" comes a number, as in latest~1`},
 		{ref: "latest~-1", err: `after "latest~" comes a number, as in latest~1`},
 		{ref: "latest~99999999999999999999", err: `after "latest~" comes a number, as in latest~1`},
-		{ref: "d6j", err: "several runs' ids start so: give more of it (d6j2pv0005, d6j2pc0004, d6j2nx0003, …)"},
+		{ref: "d6j", err: "several runs' ids start so: give more of it (d6j2qa0006, d6j2pv0005, d6j2pc0004, …)"},
 		{ref: "lastest", err: `there is no run with this id or tag; did you mean "latest"?`},
 		{ref: "vor dem umbau", err: `there is no run with this id or tag; did you mean "vor dem Umbau"?`},
 		{ref: "d6j2mz0011", err: `there is no run with this id or tag; did you mean "d6j2mz0001"?`},

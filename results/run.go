@@ -44,6 +44,13 @@ type Summary struct {
 	Hostname   string
 	HostKey    string // the same for hosts alike in what bears on speed
 	Version    string // of pipectl
+	Part       *Part  // nil where it stands for itself
+}
+
+// Part says of which session a run is a part. "latest" doesn't count such runs, nor do versions.
+type Part struct {
+	Session string // its run's id
+	Change  string // what is different from that run's pipeline, or ""
 }
 
 // Duration returns how long the run took; ok is false where that isn't known.

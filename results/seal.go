@@ -22,6 +22,7 @@ var sealed = [...]string{
 		FROM accounts JOIN rounds USING (round) JOIN probes USING (probe) WHERE run = ? ORDER BY round, position`,
 	"SELECT address, item, name, reason FROM skipped WHERE run = ? ORDER BY address, item",
 	"SELECT code, text FROM notes WHERE run = ? ORDER BY note",
+	"SELECT session, change FROM parts WHERE run = ?",
 }
 
 // seal returns a digest of all that is stored of a run. SQLite finds out where the structure of its file is damaged, but not
