@@ -65,11 +65,12 @@ type probeStartedEvent struct {
 type probeTarget struct {
 	After      *string  `json:"after"` // the stage before the cache; null for the baseline
 	Checkpoint *string  `json:"checkpoint"`
-	Frees      []string `json:"frees"` // the stages that cost nothing
+	Frees      []string `json:"frees"`   // the stages that cost nothing
+	BurnMS     float64  `json:"burn_ms"` // of CPU time, beside each step
 }
 
 func (r *session) target(p engine.Probe) probeTarget {
-	t := probeTarget{Frees: []string{}}
+	t := probeTarget{Frees: []string{}, BurnMS: 1e3 * p.Burn.Seconds()}
 	if p.Baseline() {
 		return t
 	}

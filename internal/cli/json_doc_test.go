@@ -50,6 +50,7 @@ var jsonObjects = map[string]any{
 	"change":         whatIfChange{},
 	"check":          checkView{},
 	"column":         columnView{},
+	"control":        controlView{},
 	"geometric mean": geomeanView{},
 	"group":          groupView{},
 	"pair":           pairView{},

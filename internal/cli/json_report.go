@@ -33,6 +33,8 @@ type reportView struct {
 	Probes         []probeView      `json:"probes"`
 	Isolated       []probeView      `json:"isolated"`
 	Stages         []stageView      `json:"stages"`
+	PageCache      *string          `json:"page_cache"` // "cold" or "warm"
+	Control        *controlView     `json:"control"`
 	Notes          []noteView       `json:"notes"`
 	Advice         []adviceView     `json:"advice"`
 }
@@ -59,7 +61,18 @@ type roundView struct {
 	Starvation     *float64 `json:"starvation"`
 	FirstBatchMS   float64  `json:"first_batch_ms"`
 	Skipped        int64    `json:"skipped"`
-	CPU            *float64 `json:"cpu"` // cores kept busy
+	CPU            *float64 `json:"cpu"`      // cores kept busy
+	Resident       *float64 `json:"resident"` // share of the data set's pages
+}
+
+// controlView is the step alone beside a burner of CPU time.
+type controlView struct {
+	BurnMS         float64          `json:"burn_ms"`
+	BurnedMS       float64          `json:"burned_ms"`
+	StepsPerSecond bisect.Estimate  `json:"steps_per_second"`
+	WaitingMS      *bisect.Estimate `json:"waiting_ms"`
+	InterferenceMS *bisect.Estimate `json:"interference_ms"`
+	Rounds         []roundView      `json:"rounds"`
 }
 
 type stageView struct {
@@ -97,11 +110,15 @@ func newReportView(r *bisect.Report, run string) reportView {
 		Probes:         newProbeViews(r.Probes),
 		Isolated:       newProbeViews(r.Isolated),
 		Stages:         []stageView{},
+		PageCache:      orNull(string(r.PageCache)),
 		Notes:          newNoteViews(r.Notes),
 		Advice:         []adviceView{},
 	}
 	if r.Verdict != "" {
 		v.Verdict = &r.Verdict
+	}
+	if c := r.Control; c != nil {
+		v.Control = &controlView{c.BurnMS, c.BurnedMS, c.Rate, c.WaitingMS, c.InterferenceMS, newRoundViews(c.Rounds)}
 	}
 	if r.Starvation != nil {
 		v.Starvation = finite(r.Starvation.Median)
@@ -125,10 +142,7 @@ func newRateView(e *bisect.Estimate) *rateView {
 func newProbeViews(probes []bisect.ProbeResult) []probeView {
 	views := []probeView{}
 	for _, p := range probes {
-		v := probeView{orNull(p.After), orNull(p.Checkpoint), append([]string{}, p.Stages...), p.Rate, p.Predicted, []roundView{}}
-		for _, iv := range p.Rounds {
-			v.Rounds = append(v.Rounds, newRoundView(iv))
-		}
+		v := probeView{orNull(p.After), orNull(p.Checkpoint), append([]string{}, p.Stages...), p.Rate, p.Predicted, newRoundViews(p.Rounds)}
 		views = append(views, v)
 	}
 	return views
@@ -148,7 +162,18 @@ func newRoundView(iv engine.Interval) roundView {
 	if iv.CPU >= 0 {
 		v.CPU = finite(iv.CPU)
 	}
+	if iv.Resident >= 0 {
+		v.Resident = finite(iv.Resident)
+	}
 	return v
+}
+
+func newRoundViews(rounds []engine.Interval) []roundView {
+	views := []roundView{}
+	for _, iv := range rounds {
+		views = append(views, newRoundView(iv))
+	}
+	return views
 }
 
 func newNoteViews(notes []bisect.Note) []noteView {

@@ -30,9 +30,12 @@ func reportOf(run *results.Stored) *bisect.Report {
 			continue
 		}
 		result := bisect.ProbeResult{Probe: p.Probe, After: p.After, Checkpoint: p.Checkpoint, Stages: p.Frees, Rate: *rate, Rounds: p.Rounds}
-		if p.Role == results.Isolated {
+		switch p.Role {
+		case results.Isolated:
 			r.Isolated = append(r.Isolated, result)
 			continue
+		case results.Control:
+			continue // it tells something beside the report's other probes alone
 		}
 		r.Probes = append(r.Probes, result)
 		switch p.Role {

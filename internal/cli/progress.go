@@ -166,6 +166,8 @@ func (p *progress) heading() string {
 		return p.title + ", filling the caches"
 	case probe.Baseline():
 		return p.title + ", the pipeline as it is"
+	case probe.Burn > 0:
+		return p.title + ", the step alone beside a burner of CPU time"
 	}
 	return p.title + ", from memory: " + rangeName(p.addresses[probe.From:probe.To])
 }

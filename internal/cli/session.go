@@ -20,6 +20,7 @@ import (
 	"github.com/pipectl/pipectl/gpu/nvml"
 	"github.com/pipectl/pipectl/hcl/config"
 	"github.com/pipectl/pipectl/internal/machine"
+	"github.com/pipectl/pipectl/internal/pagecache"
 	"github.com/pipectl/pipectl/results"
 	"github.com/pipectl/pipectl/stages"
 )
@@ -70,7 +71,7 @@ func (k *skips) take() []engine.SkippedItem {
 func (r *session) run(ctx context.Context) error {
 	memory := availableMemory(os.DirFS("/"))
 	pipeline, problems, err := engine.Open(ctx, r.experiment, engine.Options{OpenDevice: r.OpenDevice, Memory: memory, OnSkip: r.skips.add,
-		Cores: runtime.GOMAXPROCS(0), ReadUsage: usage()})
+		Cores: runtime.GOMAXPROCS(0), ReadUsage: usage(), ReadClocks: clocks(), PageCache: pagecache.Kernel{}})
 	if pipeline != nil {
 		defer pipeline.Close()
 	}
@@ -130,6 +131,12 @@ func usage() func() machine.Usage {
 	return func() machine.Usage { return machine.ReadUsage(root, cores) }
 }
 
+// clocks returns what reads the clocks of the cores that this process may use.
+func clocks() func() machine.Clocks {
+	root, cores := os.DirFS("/"), machine.Cores()
+	return func() machine.Clocks { return machine.ReadClocks(root, cores) }
+}
+
 // measurement returns what measures, as the command line asks. The report is nil where none is asked for.
 func (r *session) measurement() (func(context.Context) (*bisect.Report, error), error) {
 	switch r.options.kind() {
@@ -145,7 +152,8 @@ func (r *session) measurement() (func(context.Context) (*bisect.Report, error), 
 
 // search runs the whole bisection.
 func (r *session) search(ctx context.Context) (*bisect.Report, error) {
-	report, err := bisect.Search(ctx, r.pipeline.Plan, r.pipeline, bisect.Options{Cores: r.cores, Observe: r.observe})
+	report, err := bisect.Search(ctx, r.pipeline.Plan, r.pipeline, bisect.Options{Cores: r.cores, CPUCache: r.host.CPUCache, Cached: r.pipeline.Cached,
+		Observe: r.observe})
 	if report != nil && err == nil {
 		notes := predict.Witness(r.pipeline.Plan, report, coresOf(&r.host))
 		for _, n := range r.pipeline.Notes() {

@@ -23,7 +23,7 @@ func stored(id string, n int, baseline, ceiling float64) *results.Stored {
 		Args: []string{"run", "photos.hcl"}, Seed: 42, Path: "/home/ada/photos/photos.hcl", Fingerprint: "3f29ab01",
 		Host: results.Host{
 			Hostname: "box", OS: "linux, debian 12.5", Kernel: "6.1.0", Arch: "amd64", CPU: "Example CPU 9000", Cores: 8, CPUs: 16, GOMAXPROCS: 8,
-			CPUQuota: pointer(8.0), Governor: "performance", Memory: 32 << 30, Go: "go1.26.8", Device: "cpu", DeviceName: "Example CPU 9000",
+			CPUQuota: pointer(8.0), Governor: "performance", NUMANodes: 2, Affinity: "0-7,16-19", CPUCache: 32 << 20, Memory: 32 << 30, Go: "go1.26.8", Device: "cpu", DeviceName: "Example CPU 9000",
 		},
 		Settings: []engine.Setting{
 			{Attribute: "seed", Value: "42"}, {Address: "load.photos", Attribute: "path", Value: `"./photos"`},

@@ -124,14 +124,22 @@ func (p page) probes(r *bisect.Report) {
 	for _, probe := range r.Isolated {
 		row(rangeName(probe.Stages), probe)
 	}
+	if c := r.Control; c != nil {
+		t.Section("", ui.Plain)
+		t.Section("beside a burner of the stages' CPU time", ui.Faint)
+		row("all (control)", bisect.ProbeResult{Probe: c.Probe, Rate: c.Rate})
+	}
 	fmt.Fprint(p.w, t.Render(p.term))
-	foretold := ""
+	more := ""
 	if predicted {
-		foretold = " predicted: what the workers' busy time in the baseline alone foretells."
+		more = " predicted: what the workers' busy time in the baseline alone foretells."
+	}
+	if r.PageCache != "" {
+		more += fmt.Sprintf(" The page cache was %s.", r.PageCache)
 	}
 	p.prose(ui.Faint, "", fmt.Sprintf("The stages down to the one named don't run: their outputs come from memory. Where the rate jumps, the "+
 		"stages in between are what the step waited for. ms saved: against the baseline. ±: the %s confidence interval%s.%s",
-		confidenceText(r.Confidence), open, foretold))
+		confidenceText(r.Confidence), open, more))
 }
 
 // cachedName names a checkpoint probe in a table by the stage before its cache, and by its checkpoint where that leaves

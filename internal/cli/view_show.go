@@ -80,6 +80,9 @@ func hostText(h *results.Host) string {
 	}
 	add(h.GOMAXPROCS > 0 && h.GOMAXPROCS != h.CPUs, "GOMAXPROCS %d", h.GOMAXPROCS)
 	add(h.Governor != "", "CPU governor %s", h.Governor)
+	add(h.Affinity != "", "bound to CPUs %s", h.Affinity)
+	add(h.NUMANodes > 0, "%s", count(h.NUMANodes, "NUMA node"))
+	add(h.CPUCache > 0, "%s of last-level cache", ui.Bytes(uint64(h.CPUCache)))
 	add(h.Memory > 0, "%s of memory", ui.Bytes(h.Memory))
 	add(h.OS != "", "%s", h.OS)
 	add(h.Kernel != "", "kernel %s", h.Kernel)
