@@ -66,16 +66,22 @@ func (s *session) weighControl(removed float64) {
 	if c.BurnedMS < 0.9*c.BurnMS {
 		beside += fmt.Sprintf(" (of which it got to burn %.3g)", c.BurnedMS)
 	}
-	alone, slower := 1e3*median(ceiling.times()), c.WaitingMS.Median+c.InterferenceMS.Median
+	alone, whole := 1e3*median(ceiling.times()), 1e3*s.baseTime()
+	slower := whole - alone
+	instead := fmt.Sprintf("takes %.3g ms instead of %.3g", 1e3*median(x.times()), alone)
+	fights, waits := c.InterferenceMS, c.WaitingMS
 	switch {
-	case !(c.InterferenceMS.Low > 0) || c.InterferenceMS.Median < resolution*s.cfg.MinEffect*alone:
+	case fights.High < s.cfg.MinEffect*alone:
 		s.note(Controlled, "%s, the step alone is no slower: what the pipeline takes longer, %.3g ms a step, is waiting for data.", beside, max(slower, 0))
-	case !(c.WaitingMS.Low > 0) || c.WaitingMS.Median < resolution*s.cfg.MinEffect*alone:
-		s.note(Controlled, "%s, the step alone takes %.3g ms instead of %.3g: that is all that the pipeline takes longer. The step fights for the CPU with the stages rather than waiting for data; fewer cores' worth of work, not more workers, makes it faster.",
-			beside, 1e3*median(x.times()), alone)
+	case !(fights.Low > 0):
+		s.note(Controlled, "%s, the step alone %s, but the rounds differ too much to tell whether it is slower (%.3g to %.3g ms). More rounds may tell.",
+			beside, instead, fights.Low, fights.High)
+	case waits.High < s.cfg.MinEffect*whole:
+		s.note(Controlled, "%s, the step alone %s: that is all that the pipeline takes longer. The step fights for the CPU with the stages and doesn't wait for data: it gets faster where they compute less, and not by more workers.",
+			beside, instead)
 	default:
-		s.note(Controlled, "%s, the step alone takes %.3g ms instead of %.3g. Of the %.3g ms a step that the pipeline takes longer, %.0f %% is fighting for the CPU, and the rest waiting for data.",
-			beside, 1e3*median(x.times()), alone, slower, 100*c.InterferenceMS.Median/slower)
+		s.note(Controlled, "%s, the step alone %s. Of the %.3g ms a step that the pipeline takes longer, %.0f %% is fighting for the CPU, and the rest waiting for data.",
+			beside, instead, slower, 100*min(fights.Median/slower, 1))
 	}
 }
 
