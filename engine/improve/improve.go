@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/pipectl/pipectl/engine"
@@ -23,7 +24,9 @@ type Variant struct {
 	Bench      bisect.Bench
 	// Sizes are the mean bytes of a sample at each boundary, as caches held them; 0 where that isn't known. They may be missing.
 	Sizes []float64
-	Close func() error
+	// Changes is what is different from the first variant's experiment. Search fills it in.
+	Changes []Change
+	Close   func() error
 }
 
 // Lab opens variants and searches them.
@@ -231,6 +234,7 @@ func (s *search) try(ctx context.Context, c candidate, rivals int) (kept bool, e
 		s.observe(TryDone{*t})
 		return false, nil
 	}
+	v.Changes = Merge(append(slices.Clone(s.kept), c.changes...))
 	s.observe(TryStarted{*t, s.now, v})
 	trial := bisect.NewTrial(s.cfg, rivals)
 	finding, err := s.measure(ctx, trial, s.now, v)

@@ -147,6 +147,9 @@ func replace(name string, content []byte) error {
 	}
 	defer os.Remove(tmp.Name()) // fails once it is renamed
 	_, err = tmp.Write(content)
+	if syncErr := tmp.Sync(); err == nil {
+		err = syncErr
+	}
 	if chmodErr := tmp.Chmod(info.Mode().Perm()); err == nil {
 		err = chmodErr
 	}

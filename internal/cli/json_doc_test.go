@@ -28,6 +28,9 @@ var jsonObjects = map[string]any{
 	"epoch":         epochEvent{},
 	"expectation":   expectationEvent{},
 	"verdict":       verdictEvent{},
+	"try_started":   tryStartedEvent{},
+	"try":           tryEvent{},
+	"tries":         triesEvent{},
 	"error":         errorEvent{},
 
 	"adoption":    adoptionView{},
@@ -47,6 +50,7 @@ var jsonObjects = map[string]any{
 	"advice":         adviceView{},
 	"attribute":      attributeView{},
 	"boundary":       boundaryView{},
+	"by hand":        byHandView{},
 	"change":         whatIfChange{},
 	"check":          checkView{},
 	"column":         columnView{},
@@ -56,6 +60,7 @@ var jsonObjects = map[string]any{
 	"pair":           pairView{},
 	"device":         deviceView{},
 	"diagnostic":     diag.Message{},
+	"edit":           editView{},
 	"estimate":       bisect.Estimate{},
 	"gpu":            nvml.Facts{},
 	"host":           results.Host{},
@@ -77,9 +82,11 @@ var jsonObjects = map[string]any{
 	"skipped item":   skippedView{},
 	"stage":          stageView{},
 	"stage change":   stageChangeView{},
+	"store":          storeView{},
 	"stored run":     storedView{},
 	"summary":        summaryView{},
 	"target":         probeTarget{},
+	"tried":          triedView{},
 }
 
 // jsonFields returns the fields of an object as docs/json.md lists them: name and type.
@@ -168,7 +175,7 @@ func TestJSONDocument(t *testing.T) {
 
 // Every object that is written whole begins with its version, type and, where it is an event, time.
 func TestJSONHeaders(t *testing.T) {
-	for _, heading := range []string{"run_started", "probe_started", "round", "note", "skipped", "epoch", "expectation", "verdict", "error"} {
+	for _, heading := range []string{"run_started", "probe_started", "round", "note", "skipped", "epoch", "expectation", "verdict", "try_started", "try", "tries", "error"} {
 		fields := jsonFields(t, reflect.TypeOf(jsonObjects[heading]))
 		if !slices.Equal(fields[:3], []string{"`format_version` | integer", "`type` | string", "`time` | string"}) {
 			t.Errorf("%s begins with %q", heading, fields[:3])

@@ -132,6 +132,8 @@ func resultText(r *results.Summary) (string, ui.Style) {
 		return string(r.Status), ui.Bad
 	case r.Status != results.Done:
 		return string(r.Status), ui.Caution
+	case r.Part != nil && r.Kind == results.OneProbe:
+		return "done (try)", ui.Plain
 	case r.Kind != results.Session:
 		return "done (" + string(r.Kind) + ")", ui.Plain
 	case r.Verdict == bisect.InputBound:

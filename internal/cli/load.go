@@ -21,6 +21,7 @@ type selection struct {
 	path        string // a file or folder
 	experiment  string // a name, "all", or "" for the only one
 	assignments assignments
+	contents    map[string][]byte // of files, in place of what is on disk
 }
 
 // allExperiments chooses all experiments one after the other. The language keeps the name free.
@@ -56,7 +57,8 @@ func (s *state) read(ctx context.Context, sel *selection) (*config.Config, hcl.D
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		cfg, diags = config.Load(config.Options{Path: sel.path, Registry: s.Registry, Assignments: sel.assignments, Environ: s.Environ})
+		cfg, diags = config.Load(config.Options{Path: sel.path, Registry: s.Registry, Assignments: sel.assignments, Environ: s.Environ,
+			Contents: sel.contents})
 	}()
 	select {
 	case <-done:

@@ -51,18 +51,21 @@ func (r *session) newProgress() *progress {
 	if r.options.quiet {
 		return p
 	}
-	if r.json && r.outTerm.Interactive {
-		p.term.Interactive = false // the events go to the same terminal
-	}
 	device := r.pipeline.Device()
 	fmt.Fprintf(p.w, "Run %s of experiment %s on %s: %s\n", r.stored.ID(), r.experiment.Name, device.Name, device.Why)
+	p.start(r.json && r.outTerm.Interactive)
+	return p
+}
+
+// start begins to show. Where events go to the same terminal, it is no live display.
+func (p *progress) start(events bool) {
+	p.term.Interactive = p.term.Interactive && !events
 	interval := lineEvery
 	if p.term.Interactive {
 		interval = redraw
 	}
 	p.quit = make(chan struct{})
 	p.wg.Go(func() { p.loop(interval) })
-	return p
 }
 
 // loop shows the progress until the run ends.
@@ -160,7 +163,7 @@ func (p *progress) show() {
 func (p *progress) heading() string {
 	probe := p.last.Probe
 	switch {
-	case p.last.Elapsed == 0 || p.unit == "step":
+	case p.last.Elapsed == 0 || p.unit != "interval":
 		return p.title
 	case probe.Baseline() && p.filling:
 		return p.title + ", filling the caches"

@@ -32,6 +32,7 @@ type session struct {
 	probe      engine.Probe // to measure alone, where that is asked for
 	config     *config.Config
 	experiment *engine.Experiment
+	part       *results.Part // nil where it is no part of another session
 
 	pipeline *engine.Pipeline
 	store    *results.Store
@@ -69,9 +70,10 @@ func (k *skips) take() []engine.SkippedItem {
 
 // run opens the pipeline and the database, measures, and tells what it found.
 func (r *session) run(ctx context.Context) error {
-	memory := availableMemory(os.DirFS("/"))
-	pipeline, problems, err := engine.Open(ctx, r.experiment, engine.Options{OpenDevice: r.OpenDevice, Memory: memory, OnSkip: r.skips.add,
-		Cores: runtime.GOMAXPROCS(0), ReadUsage: usage(), ReadClocks: clocks(), PageCache: pagecache.Kernel{}})
+	began := time.Now()
+	opening := r.engineOptions()
+	opening.OnSkip = r.skips.add
+	pipeline, problems, err := engine.Open(ctx, r.experiment, opening)
 	if pipeline != nil {
 		defer pipeline.Close()
 	}
@@ -100,7 +102,7 @@ func (r *session) run(ctx context.Context) error {
 		d := r.config.Diagnostic(r.experiment.Name, "expect", attribute, "Not checked", text, hcl.DiagWarning)
 		r.showDiagnostics(hcl.Diagnostics{d}, r.config.Files)
 	}
-	r.emit(r.runStarted(memory))
+	r.emit(r.runStarted(opening.Memory))
 
 	// Workers are to share the cores as threads do, by the operating system's scheduler, which lets one that wakes up run
 	// at once. Go's own would let it wait for its turn, up to 10 ms, where no more run at a time than there are cores.
@@ -122,7 +124,21 @@ func (r *session) run(ctx context.Context) error {
 	if cause := context.Cause(measuring); cause != nil && ctx.Err() == nil {
 		err = cause
 	}
-	return r.finish(ctx, report, err)
+	err = r.finish(ctx, report, err)
+	if unmet := (*expectError)(nil); !r.options.try || err != nil && !errors.As(err, &unmet) {
+		return err
+	}
+	runtime.GOMAXPROCS(r.cores)
+	if trying := r.improve(ctx, report, began); trying != nil {
+		return trying
+	}
+	return err
+}
+
+// engineOptions returns what pipelines are opened with.
+func (r *session) engineOptions() engine.Options {
+	return engine.Options{OpenDevice: r.OpenDevice, Memory: availableMemory(os.DirFS("/")), Cores: runtime.GOMAXPROCS(0), ReadUsage: usage(),
+		ReadClocks: clocks(), PageCache: pagecache.Kernel{}}
 }
 
 // usage returns what reads the counts of what may disturb a measurement on the cores that this process may use.
@@ -152,7 +168,12 @@ func (r *session) measurement() (func(context.Context) (*bisect.Report, error), 
 
 // search runs the whole bisection.
 func (r *session) search(ctx context.Context) (*bisect.Report, error) {
-	report, err := bisect.Search(ctx, r.pipeline.Plan, r.pipeline, bisect.Options{Cores: r.cores, CPUCache: r.host.CPUCache, Cached: r.pipeline.Cached,
+	return r.searchPlan(ctx, r.pipeline.Plan)
+}
+
+// searchPlan does so with the settings of the plan's own experiment.
+func (r *session) searchPlan(ctx context.Context, plan *engine.Plan) (*bisect.Report, error) {
+	report, err := bisect.Search(ctx, plan, r.pipeline, bisect.Options{Cores: r.cores, CPUCache: r.host.CPUCache, Cached: r.pipeline.Cached,
 		Observe: r.observe})
 	if report != nil && err == nil {
 		notes := predict.Witness(r.pipeline.Plan, report, coresOf(&r.host))
@@ -185,6 +206,7 @@ func (r *session) begin(ctx context.Context) error {
 		Path:       path,
 		File:       config.Render(r.experiment),
 		Host:       r.host,
+		Part:       r.part,
 	})
 	return err
 }
@@ -330,7 +352,7 @@ func (r *session) compareCommand() string {
 	id := r.stored.ID()
 	self := slices.IndexFunc(runs, func(run results.Summary) bool { return run.ID == id })
 	for _, run := range runs[self+1:] {
-		if run.Kind == results.Session && run.Status == results.Done && run.Verdict != "" {
+		if run.Kind == results.Session && run.Status == results.Done && run.Verdict != "" && run.Part == nil {
 			return strings.TrimSpace(fmt.Sprintf("pipectl compare %s %s %s", run.ID, id, r.databaseArgument()))
 		}
 	}

@@ -39,6 +39,7 @@ func (p page) facts(run *results.Stored, now time.Time) {
 		{"started", started},
 		{"status", statusText(&run.Summary)},
 		{"tags", strings.Join(run.Tags, ", ")},
+		{"part of", partText(run.Part)},
 		{"file", run.Path},
 		{"command", command},
 		{"host", hostText(&run.Host)},
@@ -53,6 +54,17 @@ func (p page) facts(run *results.Stored, now time.Time) {
 			p.prose(ui.Plain, fmt.Sprintf("  %-12s", fact.name), fact.value)
 		}
 	}
+}
+
+// partText words which session a run is a part of, and what is different in it.
+func partText(p *results.Part) string {
+	switch {
+	case p == nil:
+		return ""
+	case p.Change == "":
+		return p.Session + ", unchanged"
+	}
+	return p.Session + ", with " + p.Change
 }
 
 // statusText words how a run ended, and why it failed.
@@ -142,6 +154,8 @@ type summaryView struct {
 	Baseline   *rateView      `json:"baseline"`
 	Hostname   *string        `json:"hostname"`
 	Version    string         `json:"version"` // of pipectl
+	Session    *string        `json:"session"` // the run that it is a part of
+	Change     *string        `json:"change"`  // what is different from that run's pipeline
 }
 
 // storedView is what is known of a run besides its measurements.
@@ -195,6 +209,9 @@ func newSummaryView(run *results.Summary) summaryView {
 		Baseline:   newRateView(run.Baseline),
 		Hostname:   orNull(run.Hostname),
 		Version:    run.Version,
+	}
+	if p := run.Part; p != nil {
+		v.Session, v.Change = &p.Session, &p.Change
 	}
 	if !run.Finished.IsZero() {
 		v.Finished = orNull(timestamp(run.Finished))

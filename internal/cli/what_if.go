@@ -103,7 +103,7 @@ func (s *state) measuredRun(ctx context.Context, path, experiment, ref string) (
 		if err != nil {
 			return nil, err
 		}
-		i := slices.IndexFunc(runs, func(r results.Summary) bool { return r.Kind == results.Session && r.Baseline != nil })
+		i := slices.IndexFunc(runs, func(r results.Summary) bool { return r.Kind == results.Session && r.Baseline != nil && r.Part == nil })
 		if i < 0 {
 			return nil, fmt.Errorf("no session of experiment %q is stored in %s; a prediction starts from one: do `pipectl run` first", experiment, store.Path())
 		}
