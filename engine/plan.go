@@ -113,8 +113,8 @@ func Compile(e *Experiment, data Dataset, memory int64) (*Plan, []Problem) {
 		problems = append(problems, Problem{
 			Address: BisectBlock, Attribute: "cold",
 			Summary: "No files to drop",
-			Detail: fmt.Sprintf("cold drops the files from the page cache that items are read from, and %s has none that are known: its items are made up, "+
-				"or held in memory, or are Python's own business (its dataset lists no files in samples or imgs). Remove cold.", e.Stages[0].Address),
+			Detail: fmt.Sprintf("cold drops the files that items are read from, and of %s none are known: its items are made up or held in memory, "+
+				"or a Python dataset reads them that doesn't list its files (in samples or imgs). Remove cold.", e.Stages[0].Address),
 		})
 	}
 	return p, problems
