@@ -34,7 +34,7 @@ type Change struct {
 // String says what changes, as the file has it.
 func (c Change) String() string {
 	if c.Attribute == "" {
-		return fmt.Sprintf("%s does the work of %s too", c.Into, c.Address)
+		return fmt.Sprintf("%s left to %s", c.Address, c.Into)
 	}
 	return fmt.Sprintf("%s.%s = %s", c.Address, c.Attribute, c.Value)
 }

@@ -241,7 +241,7 @@ func (l *lab) start(e improve.TryStarted) error {
 	if e.Try.Number == 0 {
 		title = "all that was kept, beside the pipeline as it was"
 	}
-	l.show(title, "interval", 2*l.session.experiment.Bisect.Rounds, l.find(e.From), l.find(e.To))
+	l.show(title, "measurement", 2*l.session.experiment.Bisect.Rounds, l.find(e.From), l.find(e.To))
 	l.progress.print(l.quietly(), ui.Clean(title))
 	var ids [2]string
 	for i, v := range []*improve.Variant{e.From, e.To} {

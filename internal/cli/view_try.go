@@ -19,7 +19,6 @@ import (
 	"github.com/pipectl/pipectl/hcl/config"
 	"github.com/pipectl/pipectl/internal/ui"
 	"github.com/pipectl/pipectl/results"
-	"github.com/pipectl/pipectl/stages"
 )
 
 // outcome is what a search for improvements found, and what it means for the experiment's files.
@@ -27,6 +26,7 @@ type outcome struct {
 	*improve.Result
 	confidence float64
 	runs       map[int][2]string // ids, of the original and the changed pipeline, by the number of the try
+	database   string            // the --db that other commands need, or ""
 	files      map[string][]byte // that change, with their new contents
 	diff       string            // of them
 	byHand     []byHand
@@ -42,7 +42,7 @@ type byHand struct {
 
 // outcome works out how the files have to change for what was kept.
 func (r *session) outcome(ctx context.Context, result *improve.Result, runs map[int][2]string) *outcome {
-	o := &outcome{Result: result, confidence: r.experiment.Bisect.Confidence, runs: runs}
+	o := &outcome{Result: result, confidence: r.experiment.Bisect.Confidence, runs: runs, database: r.databaseArgument()}
 	var edits []config.Edit
 	for _, c := range result.Changes {
 		edits = append(edits, config.Edit{Address: c.Address, Attribute: c.Attribute, Value: c.Value})
@@ -171,7 +171,7 @@ func (p page) triesTable(o *outcome) {
 		}
 		text := try.Reason
 		if runs, ok := o.runs[try.Number]; ok {
-			text += fmt.Sprintf(" `pipectl compare %s %s`", runs[0], runs[1])
+			text += fmt.Sprintf(" `%s`", strings.TrimSpace(fmt.Sprintf("pipectl compare %s %s %s", runs[0], runs[1], o.database)))
 		}
 		p.prose(ui.Plain, fmt.Sprintf("%d. ", try.Number), text)
 	}
@@ -179,33 +179,35 @@ func (p page) triesTable(o *outcome) {
 
 // triesText says in plain sentences what was found: a few words, and the rest.
 func triesText(o *outcome) (lead, text string) {
-	var parts []string
-	switch {
-	case len(o.Changes) == 0:
-		lead = "Nothing kept:"
-	case o.Speedup == nil:
-		lead, parts = "Kept:", append(parts, improve.Text(o.Changes)+".")
-	default:
-		lead = "Kept:"
-		parts = append(parts, fmt.Sprintf("with %s it makes %s instead of %s steps/s, %s as many (%s interval %s).", improve.Text(o.Changes), ui.Number(o.Last.Median),
-			ui.Number(o.First.Median), ui.Times(o.Speedup.Median), confidenceText(o.confidence), ratioInterval(o.Speedup)))
-	}
-	parts = append(parts, map[improve.Ending]string{
-		improve.StepBound:    "The training step itself is the slowest now: there is nothing more to gain before it.",
-		improve.NothingHelps: "No other change that can be tried mechanically is worth keeping.",
-		improve.Undecided:    "What holds the pipeline up now is undecided.",
-		improve.MaxTries:     "No more was tried: --max-tries is reached.",
-		improve.OutOfBudget:  "No more was tried: the budget is used up.",
-		improve.Interrupted:  "It was interrupted.",
-	}[o.Ended])
-	if o.Ended == improve.StepBound && len(o.Changes) == 0 {
-		parts = []string{"the training step itself is the slowest: there is nothing to gain before it."}
+	ended := map[improve.Ending]string{
+		improve.StepBound:    "the training step itself is the slowest now, and there is nothing more to gain before it.",
+		improve.NothingHelps: "no other change that can be tried is worth keeping.",
+		improve.Undecided:    "what holds the pipeline up now is undecided.",
+		improve.MaxTries:     "no more was tried, as --max-tries is reached.",
+		improve.OutOfBudget:  "no more was tried, as the budget is used up.",
+		improve.Interrupted:  "it was interrupted.",
+	}[o.Ended]
+	if o.Ended == improve.NothingHelps && len(o.Changes) == 0 {
+		ended = "no change that can be tried is worth keeping."
 	}
 	if o.Ended == improve.NothingHelps && o.Report.Bottleneck != "" {
-		parts = append(parts, fmt.Sprintf("%s still holds the step back.", o.Report.Bottleneck))
+		ended += " " + o.Report.Bottleneck + " still holds the step back."
 	}
-	return lead, strings.Join(parts, " ")
+	switch {
+	case len(o.Tries) == 0 && o.Ended == improve.StepBound:
+		return "Nothing to try:", "the training step itself is the slowest."
+	case len(o.Tries) == 0:
+		return "Nothing tried:", ended
+	case len(o.Changes) == 0:
+		return "Nothing kept:", ended
+	case o.Speedup == nil:
+		return "Kept:", fmt.Sprintf("%s. %s", improve.Text(o.Changes), capital(ended))
+	}
+	return "Kept:", fmt.Sprintf("with %s it makes %s instead of %s steps/s, %s as many (%s interval %s). %s", improve.Text(o.Changes),
+		ui.Number(o.Last.Median), ui.Number(o.First.Median), ui.Times(o.Speedup.Median), confidenceText(o.confidence), ratioInterval(o.Speedup), capital(ended))
 }
+
+func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
 // foretoldText words a prediction.
 func foretoldText(e *bisect.Estimate) string {
@@ -246,12 +248,12 @@ func byHandText(h byHand) string {
 func storeText(s *improve.Store) string {
 	size := ""
 	if s.Bytes > 0 {
-		size = fmt.Sprintf(", %s on disk,", stages.Bytes(s.Bytes))
+		size = fmt.Sprintf(", %s on disk,", ui.Bytes(uint64(s.Bytes)))
 	}
 	text := fmt.Sprintf("what %s makes is the same in every epoch. With all of it stored%s an epoch would take %s instead of %s. Making it once takes %s at most, "+
 		"so it pays off after %s epochs.", s.Address, size, ui.Duration(s.Stored), ui.Duration(s.Epoch), ui.Duration(s.Fill), ui.Number(s.BreakEven))
 	if s.Read > 0 {
-		text += fmt.Sprintf(" That is from rates measured with it in memory: a disk would have to read %s/s, and the time to write it comes on top.", stages.Bytes(s.Read))
+		text += fmt.Sprintf(" That is from rates measured with it in memory: a disk would have to read %s/s, and the time to write it comes on top.", ui.Bytes(uint64(s.Read)))
 	}
 	return text
 }
