@@ -31,6 +31,11 @@ func (p *Pipeline) Measure(ctx context.Context, probe Probe, warmup, steps int) 
 	}
 	first := p.next[probe.replays()]
 	r := p.newRun(ctx, probe, first, -1)
+	if warmup > 0 {
+		// Batches come in a rhythm, in which a standing start always begins alike. An interval begins and ends anywhere in it, so that what
+		// it has too much or too little of one is not the same in all rounds.
+		warmup += p.gaps.IntN(min(longestRhythm, steps/2) + 1)
+	}
 	iv, err := p.drive(ctx, r, warmup, steps, nil)
 	if probe.Baseline() && iv.Elapsed > 0 {
 		p.pace = iv.Rate()
@@ -44,6 +49,9 @@ func (p *Pipeline) Measure(ctx context.Context, probe Probe, warmup, steps int) 
 	}
 	return iv, err
 }
+
+// longestRhythm is how many steps the rhythm of batches is taken to have at most.
+const longestRhythm = 8
 
 // Step tells of one training step of Train.
 type Step struct {
