@@ -1,6 +1,9 @@
 package bisect
 
 import (
+	"slices"
+	"time"
+
 	"github.com/pipectl/pipectl/engine"
 	"github.com/pipectl/pipectl/internal/stats"
 )
@@ -47,11 +50,16 @@ func (t *Trial) Judge() Finding {
 		return Open
 	}
 	alpha := s.alpha(n) / float64(t.rivals)
-	least := scaled(t.from.times(), 1-s.cfg.MinEffect)
+	enough := t.from // as it would be if it gained min_effect
+	enough.intervals = slices.Clone(t.from.intervals)
+	for i := range enough.intervals {
+		iv := &enough.intervals[i]
+		iv.Elapsed = time.Duration(float64(iv.Elapsed) * (1 - s.cfg.MinEffect))
+	}
 	switch {
 	case t.Speedup().Median >= 1/(1-s.cfg.MinEffect) && ahead(&t.to, &t.from, alpha):
 		return Faster
-	case below(least, t.to.times(), alpha):
+	case ahead(&enough, &t.to, alpha):
 		return Slight
 	case look == looks-1:
 		return Unshown

@@ -10,6 +10,7 @@ import (
 	"github.com/pipectl/pipectl/engine"
 	"github.com/pipectl/pipectl/engine/bisect"
 	"github.com/pipectl/pipectl/engine/predict"
+	"github.com/pipectl/pipectl/internal/stats"
 	"github.com/pipectl/pipectl/stages"
 )
 
@@ -65,7 +66,8 @@ func (s *search) propose() []candidate {
 	p.named = slices.IndexFunc(plan.Experiment.Stages, func(st engine.Stage) bool { return st.Address == s.report.Bottleneck })
 	if i := slices.IndexFunc(s.report.Probes, func(r bisect.ProbeResult) bool { return r.Probe.Baseline() }); i >= 0 {
 		// Without a model nothing is foretold, and all is tried.
-		p.model, _ = predict.Learn(plan, s.report.Probes[i].Rounds, predict.Options{Cores: s.Cores, Confidence: s.cfg.Confidence})
+		rounds := s.report.Probes[i].Rounds
+		p.model, _ = predict.Learn(plan, rounds, predict.Options{Cores: left(s.Cores, rounds), Confidence: s.cfg.Confidence})
 	}
 	if p.named >= 0 {
 		p.moreWorkers()
@@ -86,6 +88,24 @@ func (s *search) propose() []candidate {
 	slices.SortStableFunc(p.list, func(a, b candidate) int { return cmp.Compare(rank(b), rank(a)) })
 	p.balance()
 	return p.list
+}
+
+// left returns how many of the cores others left to the pipeline in some intervals, which they will again.
+func left(cores float64, rounds []engine.Interval) float64 {
+	var others []float64
+	for _, iv := range rounds {
+		if iv.Others >= 0 && iv.CPU >= 0 {
+			others = append(others, iv.Others)
+		}
+	}
+	if cores <= 0 || len(others) == 0 {
+		return cores
+	}
+	used := 0.0
+	for _, iv := range rounds {
+		used = max(used, iv.CPU) // so many there were
+	}
+	return min(cores, max(cores-stats.Summarize(others, 0.5).Median, used))
 }
 
 // stage returns a stage of the plan.

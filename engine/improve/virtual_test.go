@@ -103,7 +103,7 @@ type lab struct {
 }
 
 func (l *lab) Open(ctx context.Context, e *engine.Experiment) (*improve.Variant, error) {
-	p, problems, err := engine.Open(ctx, e, engine.Options{OpenDevice: devices.Open, Cores: 2})
+	p, problems, err := engine.Open(ctx, e, engine.Options{OpenDevice: devices.Open, Cores: 2, CPUTime: func() time.Duration { return -1 }})
 	if err != nil || len(problems) > 0 {
 		return nil, fmt.Errorf("%v %v", err, problems)
 	}
@@ -216,12 +216,12 @@ func TestPlanted(t *testing.T) {
 			name: "a stage at a time, then both",
 			e:    func() *engine.Experiment { return line(10*ms, sleep(16*ms, 1), sleep(40*ms, 1), sleep(2*ms, 1)) },
 			tries: []string{
-				"prepare.s2.workers = 3: ×2.45, ×2.5, kept",
+				"prepare.s2.workers = 3: ×2.50, ×2.5, kept",
 				"prepare.s1.workers = 2: ×1.20, ×1.2, kept",
-				"prepare.s2.workers = 5: ×1.56, ×1.6, kept",
-				"prepare.s1.workers = 4, prepare.s2.workers = 9: ×1.63, ×1.6, kept",
+				"prepare.s2.workers = 5: ×1.67, ×1.7, kept",
+				"prepare.s1.workers = 4, prepare.s2.workers = 8: ×1.60, ×1.6, kept",
 			},
-			changes: []string{"prepare.s2.workers = 9 for 1", "prepare.s1.workers = 4 for 1"},
+			changes: []string{"prepare.s2.workers = 8 for 1", "prepare.s1.workers = 4 for 1"},
 			searches: []string{"input_bound prepare.s2", "input_bound prepare.s1", "input_bound prepare.s2", "undecided ",
 				"step_bound train.step"},
 			ended: improve.StepBound, total: 8,
@@ -287,7 +287,7 @@ func TestPlanted(t *testing.T) {
 			name:     "tries run out",
 			e:        func() *engine.Experiment { return line(10*ms, sleep(15*ms, 1), sleep(40*ms, 1)) },
 			o:        improve.Options{MaxTries: 1},
-			tries:    []string{"prepare.s2.workers = 3: ×2.59, ×2.7, kept"},
+			tries:    []string{"prepare.s2.workers = 3: ×2.67, ×2.7, kept"},
 			changes:  []string{"prepare.s2.workers = 3 for 1"},
 			searches: []string{"input_bound prepare.s2", "input_bound prepare.s1"},
 			ended:    improve.MaxTries, total: 80. / 30,
@@ -296,7 +296,7 @@ func TestPlanted(t *testing.T) {
 			name:     "the budget runs out",
 			e:        func() *engine.Experiment { return line(10*ms, sleep(15*ms, 1), sleep(40*ms, 1)) },
 			o:        improve.Options{Budget: 10 * time.Second},
-			tries:    []string{"prepare.s2.workers = 3: ×2.59, ×2.7, unfinished"},
+			tries:    []string{"prepare.s2.workers = 3: ×2.67, ×2.7, unfinished"},
 			changes:  []string{},
 			searches: []string{"input_bound prepare.s2"},
 			ended:    improve.OutOfBudget,
@@ -330,6 +330,7 @@ func TestPlanted(t *testing.T) {
 // TestRandomLines improves random lines of stages that wait, which workers can always be added to: it goes on until the step is the
 // slowest, and the rate is then the step's.
 func TestRandomLines(t *testing.T) {
+	undecided := 0
 	for seed := range 30 {
 		rng := rand.New(rand.NewPCG(uint64(seed), 3))
 		step := time.Duration(10+rng.IntN(20)) * ms
@@ -338,17 +339,21 @@ func TestRandomLines(t *testing.T) {
 			specs = append(specs, sleep(time.Duration(1+rng.IntN(40))*ms, 1+rng.IntN(2)))
 		}
 		search(t, func() *engine.Experiment { return line(step, specs...) }, improve.Options{MaxTries: 20}, func(r *improve.Result, l *lab) {
-			// Where what is left is about min_effect, it may be undecided.
-			if r.Ended != improve.StepBound && r.Ended != improve.Undecided {
+			// Where several stages are about as slow, or what is left is about min_effect, it may end undecided.
+			if r.Ended == improve.Undecided {
+				undecided++
+			} else if r.Ended != improve.StepBound {
 				t.Errorf("seed %d: ended with %s: %v, searches %v", seed, r.Ended, tried(r), l.searches)
-			}
-			if want := 1 / step.Seconds(); r.Last != nil && math.Abs(r.Last.Median/want-1) > 0.06 {
+			} else if want := 1 / step.Seconds(); r.Last != nil && math.Abs(r.Last.Median/want-1) > 0.06 {
 				t.Errorf("seed %d: %.1f steps/s, want %.1f: %v", seed, r.Last.Median, want, tried(r))
 			}
 			if len(r.Tries) > 8 {
 				t.Errorf("seed %d: %d tries: %v", seed, len(r.Tries), tried(r))
 			}
 		})
+	}
+	if undecided > 3 {
+		t.Errorf("%d searches ended undecided", undecided)
 	}
 }
 
