@@ -144,7 +144,7 @@ type pooled struct {
 
 func (l pooled) experiment() *engine.Experiment {
 	e := &engine.Experiment{Name: "pooled", Pools: []engine.Pool{{Name: "loader", Workers: l.workers, Prefetch: l.prefetch}},
-		Bisect: engine.Bisect{Strategy: bisect.Bisection, Warmup: 2, Steps: 20, Rounds: 6, Confidence: 0.95, MinEffect: 0.05}}
+		Bisect: engine.Bisect{Strategy: bisect.Bisection, Warmup: 2, Rounds: 6, Confidence: 0.95, MinEffect: 0.05}}
 	add := func(block, address string, spec any) {
 		e.Stages = append(e.Stages, engine.Stage{Address: address, Block: block, Spec: spec, Pool: "loader", Workers: l.workers, MaxSkips: -1})
 	}
