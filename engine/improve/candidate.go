@@ -255,7 +255,7 @@ func (p *proposals) balance() {
 	for _, c := range all {
 		speedup, _ := c.gain()
 		if speedup >= best*(1-p.tolerance) {
-			if len(c.changes) > 1 {
+			if len(c.changes) > 1 || p.named < 0 {
 				p.list = append(p.list, c)
 			}
 			return

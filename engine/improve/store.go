@@ -37,7 +37,7 @@ func storing(v *Variant, r *bisect.Report) *Store {
 		return nil
 	}
 	epoch := func(rate float64) time.Duration {
-		return time.Duration(float64(plan.Epoch) / rate * float64(time.Second))
+		return time.Duration(float64(plan.Epoch) / rate * float64(time.Second)).Round(time.Microsecond)
 	}
 	s := &Store{Address: list[named].Address, Epoch: epoch(r.Baseline.Median), Stored: epoch(r.Probes[at].Rate.Median)}
 	s.Fill = s.Epoch
