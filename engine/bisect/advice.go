@@ -11,6 +11,7 @@ import (
 const (
 	MoreWorkers     = "more_workers"     // its workers are at their limit and the CPU isn't
 	CheaperOperator = "cheaper_operator" // the CPU is at its limit
+	CheaperHandover = "cheaper_handover" // batches of a fused pool take long to reach the main process
 	KeepCheckpoint  = "keep_checkpoint"  // what it makes is the same in every epoch and can be stored
 	Pinned          = "pinned"           // the transfer starts from pageable memory
 	NothingToGain   = "nothing_to_gain"  // the step is the slowest
@@ -36,13 +37,22 @@ func (s *session) adviseOn(named int) {
 		if spec, ok := st.Spec.(*engine.TransferSpec); ok && !spec.Pinned {
 			s.advise(Pinned, named, "Set pinned = true: a copy from pinned memory needs no detour through a staging buffer.")
 		}
-	case known && used < fullyBusy && busy < fullyBusy: // it is no matter of workers
+	case st.Block == engine.BatchBlock && s.plan.Fused && s.handsOver(load, named):
+		s.advise(CheaperHandover, named, "Little of it is collating: most is handing batches over to the main process. Hand over fewer bytes: samples as uint8 "+
+			"rather than float32, normalised on the device, or smaller ones.")
+	case known && used < fullyBusy && busy < fullyBusy && !s.plan.Fused: // it is no matter of workers
 	case known && used < fullyBusy && (s.segmentOf(named).Workers < s.options.Cores || used < mostlyIdle):
 		s.advise(MoreWorkers, named, "%s busy %.0f %% of the time, while %s at most %.0f %% busy: %s.",
 			s.crew(named), 100*busy, s.cores(), 100*used, s.reinforce(named))
 	default:
 		s.adviseCheaper(named, used, known)
 	}
+}
+
+// handsOver reports whether most of what a fused pool's batch stage costs is not its work: then it is the handing over.
+func (s *session) handsOver(load []float64, batch int) bool {
+	x := s.find(engine.Probe{From: batch, To: batch + 1})
+	return x != nil && load[batch]*s.baseTime() < s.gain(x)/2
 }
 
 // crew calls a stage's workers by name, as the start of a sentence about them.
@@ -121,8 +131,8 @@ func (s *session) cpu(load []float64) (used float64, known bool) {
 	}
 	var measured []float64
 	for _, iv := range s.baseline().intervals {
-		if iv.CPU >= 0 {
-			measured = append(measured, iv.CPU/float64(s.options.Cores))
+		if iv.CPU >= 0 { // cores that others use aren't free either
+			measured = append(measured, min((iv.CPU+max(iv.Others, 0))/float64(s.options.Cores), 1))
 		}
 	}
 	if len(measured) > 0 {

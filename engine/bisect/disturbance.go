@@ -133,6 +133,9 @@ func (s *session) otherwise(share float64) string {
 		return s.address(s.train())
 	}
 	for i := range load {
+		if i == s.train() {
+			continue // the step alone was measured, which tells more of it than its work beside the stages
+		}
 		of := s.utilisation
 		if s.segmentOf(i) == s.segmentOf(named) {
 			of = func(load []float64, stage int) float64 { return load[stage] }

@@ -44,18 +44,19 @@ func countsBatches(accounts []engine.Account) bool {
 // where the intervals have no accounts.
 func (s *session) load(intervals []engine.Interval) []float64 {
 	load := make([]float64, s.train()+1)
-	var elapsed float64
+	shares := make([][]float64, len(load))
 	for _, iv := range intervals {
 		if len(iv.Stages) != len(load) {
 			continue
 		}
-		elapsed += iv.Elapsed.Seconds()
 		for i := range iv.Stages {
-			load[i] += work(iv, i)
+			shares[i] = append(shares[i], work(iv, i)/max(iv.Elapsed.Seconds(), 1e-9))
 		}
 	}
-	for i := range load {
-		load[i] /= max(elapsed, 1e-9)
+	for i, s := range shares {
+		if len(s) > 0 {
+			load[i] = median(s) // the first intervals may have met files and caches cold
+		}
 	}
 	return load
 }
