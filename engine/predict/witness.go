@@ -15,19 +15,20 @@ const Disagrees = "prediction_disagrees"
 
 const (
 	large = 0.25 // difference of a prediction to what was measured, relative, that a reader is to know of
-	// overhead is the step rate from which on a step takes no longer than handing it over, which isn't foretold.
-	overhead = 1e4
-	seen     = 0.1 // change of a stage's work, relative, that explains something
+	// matters is the difference of a step's time, as a share of the baseline's, below which it isn't told.
+	matters = 0.1
+	seen    = 0.1 // change of a stage's work, relative, that explains something
 )
 
 // Witness puts into a report what the accounts of its baseline foretell of each probe. It returns notes on large disagreements, with
 // what explains them. Where the baseline has no accounts it does nothing.
 func Witness(plan *engine.Plan, r *bisect.Report, cores float64) []bisect.Note {
-	i := slices.IndexFunc(r.Probes, func(p bisect.ProbeResult) bool { return p.Probe.Baseline() })
-	if i < 0 {
+	at := slices.IndexFunc(r.Probes, func(p bisect.ProbeResult) bool { return p.Probe.Baseline() })
+	if at < 0 {
 		return nil
 	}
-	m, err := Learn(plan, r.Probes[i].Rounds, Options{Cores: cores, Confidence: r.Confidence})
+	base := &r.Probes[at]
+	m, err := Learn(plan, base.Rounds, Options{Cores: cores, Confidence: r.Confidence})
 	if err != nil {
 		return nil // without accounts there is nothing to witness
 	}
@@ -40,7 +41,8 @@ func Witness(plan *engine.Plan, r *bisect.Report, cores float64) []bisect.Note {
 			rate := m.Probe(p.Probe).Rate
 			p.Predicted = &rate
 			c := Comparison{p.Probe, rate, p.Rate}
-			if c.Apart() && c.Error() > large && !p.Probe.Baseline() && p.Rate.Median < overhead {
+			apart := math.Abs(1/rate.Median-1/p.Rate.Median) > matters/base.Rate.Median
+			if c.Apart() && c.Error() > large && apart && !p.Probe.Baseline() {
 				others++
 				if worst == nil || c.Error() > off {
 					worst, off = p, c.Error()
@@ -52,7 +54,7 @@ func Witness(plan *engine.Plan, r *bisect.Report, cores float64) []bisect.Note {
 		return nil
 	}
 	text := fmt.Sprintf("%s the step rate is %.4g/s, where the accounts of the baseline foretell %.4g/s. %s",
-		m.words(worst.Probe), worst.Rate.Median, worst.Predicted.Median, m.explain(worst, r.Probes[i].Rounds))
+		m.words(worst.Probe), worst.Rate.Median, worst.Predicted.Median, m.explain(worst, base.Rounds))
 	switch others--; {
 	case others == 1:
 		text += fmt.Sprintf(" Another probe is off by more than %.0f %% too.", 100*large)

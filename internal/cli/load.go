@@ -146,7 +146,11 @@ func (s *state) opened(cfg *config.Config, e *engine.Experiment, problems []engi
 		return err
 	}
 	if diags.HasErrors() {
-		return &diagnosticsError{diags, cfg.Files, exitInvalid}
+		code := exitInvalid
+		if failure := (*engine.StageError)(nil); errors.As(err, &failure) && failure.Item != "" {
+			code = exitError // one of the items was tried: the configuration may be all right
+		}
+		return &diagnosticsError{diags, cfg.Files, code}
 	}
 	s.showDiagnostics(diags, cfg.Files)
 	return nil

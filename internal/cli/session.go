@@ -351,8 +351,13 @@ func (r *session) compareCommand() string {
 	runs, _ := r.store.List(context.Background(), results.Filter{Experiment: r.experiment.Name}, 0)
 	id := r.stored.ID()
 	self := slices.IndexFunc(runs, func(run results.Summary) bool { return run.ID == id })
+	path, _ := filepath.Abs(r.options.path)
 	for _, run := range runs[self+1:] {
-		if run.Kind == results.Session && run.Status == results.Done && run.Verdict != "" && run.Part == nil {
+		if run.Kind != results.Session || run.Status != results.Done || run.Verdict == "" || run.Part != nil {
+			continue
+		}
+		// Experiments of the same name may stand in different files.
+		if before, err := r.store.Load(context.Background(), run.ID); err == nil && before.Path == path {
 			return strings.TrimSpace(fmt.Sprintf("pipectl compare %s %s %s", run.ID, id, r.databaseArgument()))
 		}
 	}

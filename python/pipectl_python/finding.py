@@ -56,14 +56,15 @@ def source(state, reference):
         value = refs.resolve(state, reference)
     except Fault as e:
         if e.kind == "attribute":
-            raise Fault(e.kind, f"{e}. {listing(module, namespace)}") from None
+            end = "" if str(e).endswith("?") else "."
+            raise Fault(e.kind, f"{e}{end} {listing(module, namespace)}") from None
         raise
     if not is_source(value) and callable(value):
         needs = required(value)
         if needs:
             raise Fault(
                 "signature",
-                f"{reference} needs {listed(needs)}: add a function to {module} that takes no arguments and returns the DataLoader, and name that",
+                f"{reference} needs {listed(needs)}: write a function that takes no arguments, calls it and returns the DataLoader, here or in a file of its own, and name that",
             )
         reference += "()"
         value = refs.resolve(state, reference)
@@ -174,6 +175,9 @@ def training_step(state, reference):
         raise Fault("result", f"{reference} is {a(type(value).__name__)}, which can't be called: want a function on one batch, or one that makes it")
     needs = required(value)
     factory = isinstance(value, type) or not accepts_one(value)
+    if needs and needs[0] == "self":
+        owner, _, method = reference.rpartition(".")
+        raise Fault("signature", f"{reference} is a method of a class: name it on an object, {owner}().{method}")
     if factory and needs:
         raise Fault(
             "signature",

@@ -427,7 +427,7 @@ class Finds(unittest.TestCase):
             ("", "there are 2 DataLoaders in there: name one, there:one or there:two"),
             (":needs", "there:needs needs root and size: add a function to there that takes no arguments and returns the DataLoader, and name that"),
             (":number", "there:number is an int, not a DataLoader or dataset, or a function that returns one. " + has),
-            (":on", 'module there has no attribute "on"; did you mean "one"?. ' + has),
+            (":on", 'module there has no attribute "on"; did you mean "one"? ' + has),
         ]:
             with self.assertRaises(Fault) as caught:
                 finding.find(state, {"from": "there" + name})
