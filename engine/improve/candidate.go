@@ -36,6 +36,7 @@ type candidate struct {
 	plan       *engine.Plan
 	predicted  *bisect.Estimate // speed-up; nil where it can't be foretold
 	limit      predict.Limit    // what is foretold to hold it up
+	fewer      []candidate      // the same with fewer workers, ascending
 }
 
 // gain returns the speed-up foretold; ok is false where there is none.
@@ -189,7 +190,9 @@ func (p *proposals) moreWorkers() {
 			break
 		}
 	}
-	p.list = append(p.list, all[enough])
+	c := all[enough]
+	c.fewer = all[:enough]
+	p.list = append(p.list, c)
 	if enough > 0 && now > 0 {
 		p.list = append(p.list, all[0])
 	}

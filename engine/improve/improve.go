@@ -237,12 +237,11 @@ func (s *search) try(ctx context.Context, c candidate, rivals int) (kept bool, e
 	v.Changes = Merge(append(slices.Clone(s.kept), c.changes...))
 	s.observe(TryStarted{*t, s.now, v})
 	trial := bisect.NewTrial(s.cfg, rivals)
-	finding, err := s.measure(ctx, trial, s.now, v)
-	if trial.Rounds() > 0 {
-		before, after := trial.Rates()
-		speedup := trial.Speedup()
-		t.Before, t.After, t.Speedup, t.Rounds = &before, &after, &speedup, trial.Rounds()
-	}
+	finding, err := s.measure(ctx, s.now, v, func(now, changed engine.Interval) bisect.Finding {
+		trial.Round(now, changed)
+		return trial.Judge()
+	})
+	t.take(trial)
 	var failure *variantError
 	switch {
 	case errors.As(err, &failure) && ctx.Err() == nil:
@@ -262,7 +261,67 @@ func (s *search) try(ctx context.Context, c candidate, rivals int) (kept bool, e
 	}
 	s.now, s.kept = v, append(s.kept, c.changes...)
 	s.result.First, s.result.Last, s.result.Speedup = t.Before, t.After, t.Speedup
+	if err == nil {
+		err = s.trim(ctx, c, *t.Speedup)
+	}
 	return true, err
+}
+
+// take notes what a trial has measured.
+func (t *Try) take(trial *bisect.Trial) {
+	if trial.Rounds() > 0 {
+		before, after := trial.Rates()
+		speedup := trial.Speedup()
+		t.Before, t.After, t.Speedup, t.Rounds = &before, &after, &speedup, trial.Rounds()
+	}
+}
+
+// trim tries fewer workers where those that were kept gain less than was foretold: as many as are foretold to gain what was measured.
+// It keeps these if the others are shown to be worth less than min_effect more.
+func (s *search) trim(ctx context.Context, c candidate, speedup bisect.Estimate) error {
+	if c.predicted == nil || !(speedup.High < c.predicted.Median*(1-s.cfg.MinEffect)) || s.number == s.MaxTries || s.left() < 0 {
+		return nil
+	}
+	i := slices.IndexFunc(c.fewer, func(f candidate) bool { return f.predicted.Median >= speedup.Median*(1-alike*s.cfg.MinEffect) })
+	if i < 0 {
+		return nil
+	}
+	f := c.fewer[i]
+	v, err := s.lab.Open(ctx, f.experiment)
+	if err != nil {
+		return ctx.Err() // more of them could be opened
+	}
+	s.number++
+	s.result.Tries = append(s.result.Tries, Try{Number: s.number, Bottleneck: s.report.Bottleneck, Changes: f.changes, Outcome: Unfinished})
+	t := &s.result.Tries[len(s.result.Tries)-1]
+	kept := append(s.kept[:len(s.kept)-len(c.changes):len(s.kept)-len(c.changes)], f.changes...)
+	v.Changes = Merge(slices.Clone(kept))
+	s.observe(TryStarted{*t, s.now, v})
+	shown, trial := bisect.NewTrial(s.cfg, 1), bisect.NewTrial(s.cfg, 1)
+	finding, err := s.measure(ctx, s.now, v, func(now, fewer engine.Interval) bisect.Finding {
+		shown.Round(now, fewer)
+		trial.Round(fewer, now)
+		return trial.Judge()
+	})
+	t.take(shown)
+	var failure *variantError
+	switch {
+	case errors.As(err, &failure) && ctx.Err() == nil:
+		t.Outcome, t.Reason, err = Failed, fmt.Sprintf("It can't be measured: %v.", failure.err), nil
+	case err != nil:
+		t.Reason = fmt.Sprintf("It was stopped after %d rounds.", trial.Rounds())
+	case finding == bisect.Slight:
+		t.Outcome, t.Reason = Kept, fmt.Sprintf("Fewer workers do: more of them gain less than min_effect = %g, at confidence %g.", s.cfg.MinEffect, s.cfg.Confidence)
+	default:
+		t.Outcome, t.Reason = Unshown, "It isn't shown that fewer workers do."
+	}
+	s.observe(TryDone{*t})
+	if t.Outcome != Kept {
+		return errors.Join(err, v.Close())
+	}
+	err = s.now.Close()
+	s.now, s.kept = v, kept
+	return err
 }
 
 // conclude says what a finding means.
@@ -281,7 +340,7 @@ func (s *search) compare(ctx context.Context, first *Variant) error {
 	var tried int
 	for _, t := range s.result.Tries {
 		if t.Outcome == Kept {
-			tried++
+			tried++ // what was trimmed counts too: it wasn't measured beside the pipeline as it was
 		}
 	}
 	if tried < 2 {
@@ -293,7 +352,10 @@ func (s *search) compare(ctx context.Context, first *Variant) error {
 	}
 	s.observe(TryStarted{Try{Changes: Merge(s.kept)}, first, s.now})
 	trial := bisect.NewTrial(s.cfg, 1)
-	_, err := s.measure(ctx, trial, first, s.now)
+	_, err := s.measure(ctx, first, s.now, func(was, is engine.Interval) bisect.Finding {
+		trial.Round(was, is)
+		return trial.Judge()
+	})
 	if err == nil {
 		before, after := trial.Rates()
 		speedup := trial.Speedup()
@@ -309,8 +371,8 @@ func (e *variantError) Error() string { return e.err.Error() }
 
 func (e *variantError) Unwrap() error { return e.err }
 
-// measure measures two variants in alternation, the order in each round drawn at random, until the trial is judged.
-func (s *search) measure(ctx context.Context, t *bisect.Trial, from, to *Variant) (bisect.Finding, error) {
+// measure measures two variants in alternation, the order in each round drawn at random, until what takes the rounds comes to a finding.
+func (s *search) measure(ctx context.Context, from, to *Variant, judge func(from, to engine.Interval) bisect.Finding) (bisect.Finding, error) {
 	steps := [2]int{s.cfg.Steps, s.cfg.Steps}
 	pair := [2]*Variant{from, to}
 	once := func(i, steps int) (engine.Interval, error) {
@@ -336,7 +398,7 @@ func (s *search) measure(ctx context.Context, t *bisect.Trial, from, to *Variant
 			return bisect.Open, err
 		}
 	}
-	for {
+	for n := 1; ; n++ {
 		var round [2]engine.Interval
 		first := s.rng.IntN(2)
 		for _, i := range []int{first, 1 - first} {
@@ -344,10 +406,9 @@ func (s *search) measure(ctx context.Context, t *bisect.Trial, from, to *Variant
 			if round[i], err = once(i, steps[i]); err != nil {
 				return bisect.Open, err
 			}
-			s.observe(RoundDone{pair[i], t.Rounds() + 1, round[i]})
+			s.observe(RoundDone{pair[i], n, round[i]})
 		}
-		t.Round(round[0], round[1])
-		if f := t.Judge(); f != bisect.Open {
+		if f := judge(round[0], round[1]); f != bisect.Open {
 			return f, nil
 		}
 	}

@@ -137,32 +137,32 @@ func TestChanges(t *testing.T) {
 		ended improve.Ending
 	}{
 		{"a pool", pool, simLab{cost: costs(map[string]float64{"load.items": 2, "prepare.float": 6, "batch": 2, "train.step": 6})},
-			[]string{"pool.p.workers = 2: ×1.67, ×1.7, kept"}, improve.StepBound},
+			[]string{"pool.p.workers = 2: ×1.7, ×1.7, kept"}, improve.StepBound},
 		{"workers of its own", shared, simLab{cost: costs(map[string]float64{"load.items": 4, "prepare.float": 40, "prepare.normalize": 4, "train.step": 14})},
-			[]string{"prepare.float.workers = 3: ×1.71, ×1.7, kept"}, improve.StepBound},
+			[]string{"prepare.float.workers = 3: ×1.7, ×1.7, kept"}, improve.StepBound},
 		{"collating apart", nil, simLab{cost: func(s engine.Stage) float64 {
 			if s.Address == "prepare.normalize" {
 				return 9 * float64(max(s.Workers, 1)) // its workers hinder each other
 			}
 			return map[string]float64{"batch": 5, "train.step": 8.8}[s.Address]
 		}}, []string{
-			"prepare.normalize.workers = 2: ×1.59, ×1.2, kept",
-			"prepare.normalize.workers = 3: ×1.31, ×1.1, kept",
-			"prepare.normalize.workers = 4: ×1.21, ×1.0, slight",
-			"batch.workers = 1: ×1.19, ×1.2, kept",
+			"prepare.normalize.workers = 2: ×1.6, ×1.2, kept",
+			"prepare.normalize.workers = 3: ×1.3, ×1.1, kept",
+			"prepare.normalize.workers = 4: ×1.2, ×1.0, slight",
+			"batch.workers = 1: ×1.2, ×1.2, kept",
 		}, improve.StepBound},
 		{"collating is as slow", nil, simLab{cost: costs(map[string]float64{"prepare.normalize": 6, "batch": 6, "train.step": 5})},
-			[]string{"prepare.normalize.workers = 3: ×2.40, ×2.4, kept"}, improve.StepBound},
+			[]string{"prepare.normalize.workers = 3: ×2.4, ×2.4, kept"}, improve.StepBound},
 		{"pinned memory", nil, simLab{cost: func(s engine.Stage) float64 {
 			if spec, ok := s.Spec.(*engine.TransferSpec); ok && !spec.Pinned {
 				return 10
 			}
 			return 4
-		}}, []string{"transfer.pinned = true: ×?, ×1.2, kept", "prepare.normalize.workers = 2: ×2.00, ×2.0, kept"}, improve.StepBound},
+		}}, []string{"transfer.pinned = true: ×?, ×1.2, kept", "prepare.normalize.workers = 2: ×2.0, ×2.0, kept"}, improve.StepBound},
 		{"one pass for two", nil, simLab{cost: costs(map[string]float64{"prepare.float": 9, "prepare.normalize": 6, "train.step": 7}), cores: 1},
 			[]string{
-				"prepare.float.workers = 2: ×1.00, ×–, not_tried",
-				"prepare.float left to prepare.normalize: ×2.14, ×2.1, kept",
+				"prepare.float.workers = 2: ×1.0, ×–, not_tried",
+				"prepare.float left to prepare.normalize: ×2.1, ×2.1, kept",
 			}, improve.StepBound},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -163,7 +163,7 @@ func tried(r *improve.Result) []string {
 	for _, try := range r.Tries {
 		foretold, measured := "?", "–"
 		if try.Predicted != nil {
-			foretold = fmt.Sprintf("%.2f", try.Predicted.Median)
+			foretold = fmt.Sprintf("%.1f", try.Predicted.Median)
 		}
 		if try.Speedup != nil {
 			measured = fmt.Sprintf("%.1f", try.Speedup.Median)
@@ -196,30 +196,30 @@ func TestPlanted(t *testing.T) {
 		{
 			name:     "one more worker",
 			e:        func() *engine.Experiment { return line(22*ms, sleep(2*ms, 1), sleep(20*ms, 1), sleep(5*ms, 1)) },
-			tries:    []string{"prepare.s2.workers = 2: ×1.82, ×1.8, kept"},
+			tries:    []string{"prepare.s2.workers = 2: ×1.8, ×1.8, kept"},
 			changes:  []string{"prepare.s2.workers = 2 for 1"},
 			searches: []string{"input_bound prepare.s2", "step_bound train.step"},
 			ended:    improve.StepBound, total: 40. / 22,
 		},
 		{
 			name: "two changes in sequence",
-			e:    func() *engine.Experiment { return line(26*ms, sleep(15*ms, 1), sleep(25*ms, 1), sleep(2*ms, 1)) },
+			e:    func() *engine.Experiment { return line(23*ms, sleep(14*ms, 1), sleep(22*ms, 1), sleep(2*ms, 1)) },
 			tries: []string{
-				"prepare.s2.workers = 2: ×1.65, ×1.7, kept",
-				"prepare.s1.workers = 2: ×1.15, ×1.2, kept",
+				"prepare.s2.workers = 2: ×1.6, ×1.6, kept",
+				"prepare.s1.workers = 2: ×1.2, ×1.2, kept",
 			},
 			changes:  []string{"prepare.s2.workers = 2 for 1", "prepare.s1.workers = 2 for 1"},
 			searches: []string{"input_bound prepare.s2", "input_bound prepare.s1", "step_bound train.step"},
-			ended:    improve.StepBound, total: 50. / 26,
+			ended:    improve.StepBound, total: 44. / 23,
 		},
 		{
 			name: "a stage at a time, then both",
 			e:    func() *engine.Experiment { return line(10*ms, sleep(16*ms, 1), sleep(40*ms, 1), sleep(2*ms, 1)) },
 			tries: []string{
-				"prepare.s2.workers = 3: ×2.50, ×2.5, kept",
-				"prepare.s1.workers = 2: ×1.20, ×1.2, kept",
-				"prepare.s2.workers = 5: ×1.67, ×1.7, kept",
-				"prepare.s1.workers = 4, prepare.s2.workers = 8: ×1.60, ×1.6, kept",
+				"prepare.s2.workers = 3: ×2.5, ×2.5, kept",
+				"prepare.s1.workers = 2: ×1.2, ×1.2, kept",
+				"prepare.s2.workers = 5: ×1.7, ×1.7, kept",
+				"prepare.s1.workers = 4, prepare.s2.workers = 8: ×1.6, ×1.6, kept",
 			},
 			changes: []string{"prepare.s2.workers = 8 for 1", "prepare.s1.workers = 4 for 1"},
 			searches: []string{"input_bound prepare.s2", "input_bound prepare.s1", "input_bound prepare.s2", "undecided ",
@@ -229,7 +229,7 @@ func TestPlanted(t *testing.T) {
 		{
 			name:     "two that are equally slow",
 			e:        func() *engine.Experiment { return line(22*ms, sleep(20*ms, 1), sleep(20*ms, 1), sleep(2*ms, 1)) },
-			tries:    []string{"prepare.s1.workers = 2, prepare.s2.workers = 2: ×1.82, ×1.8, kept"},
+			tries:    []string{"prepare.s1.workers = 2, prepare.s2.workers = 2: ×1.8, ×1.8, kept"},
 			changes:  []string{"prepare.s1.workers = 2 for 1", "prepare.s2.workers = 2 for 1"},
 			searches: []string{"undecided ", "step_bound train.step"},
 			ended:    improve.StepBound, total: 40. / 22,
@@ -240,9 +240,9 @@ func TestPlanted(t *testing.T) {
 				return line(10*ms, stage{&gated{20 * ms, make(chan struct{}, 1)}, 1})
 			},
 			tries: []string{
-				"prepare.s1.workers = 4: ×4.00, ×1.0, slight",
-				"prepare.s1.workers = 2: ×2.00, ×1.0, slight",
-				`load.items.workers = "auto", prepare.s1.workers = "auto": ×2.00, ×1.0, slight`,
+				"prepare.s1.workers = 4: ×4.0, ×1.0, slight",
+				"prepare.s1.workers = 2: ×2.0, ×1.0, slight",
+				`load.items.workers = "auto", prepare.s1.workers = "auto": ×2.0, ×1.0, slight`,
 			},
 			changes:  []string{},
 			searches: []string{"input_bound prepare.s1"},
@@ -254,11 +254,12 @@ func TestPlanted(t *testing.T) {
 				return line(10*ms, stage{&gated{20 * ms, make(chan struct{}, 2)}, 1}, sleep(4*ms, 1))
 			},
 			tries: []string{
-				"prepare.s1.workers = 4: ×4.00, ×2.0, kept",
-				"prepare.s1.workers = 8: ×2.00, ×1.0, slight",
-				"prepare.s1.workers = 5: ×1.25, ×1.0, slight",
+				"prepare.s1.workers = 4: ×4.0, ×2.0, kept",
+				"prepare.s1.workers = 2: ×?, ×1.0, kept",
+				"prepare.s1.workers = 4: ×2.0, ×1.0, slight",
+				"prepare.s1.workers = 3: ×1.5, ×1.0, slight",
 			},
-			changes:  []string{"prepare.s1.workers = 4 for 1"},
+			changes:  []string{"prepare.s1.workers = 2 for 1"},
 			searches: []string{"input_bound prepare.s1", "input_bound prepare.s1"},
 			ended:    improve.NothingHelps, total: 2,
 		},
@@ -268,9 +269,9 @@ func TestPlanted(t *testing.T) {
 				return line(10*ms, stage{&broken{stages.Sleep{Time: 20 * ms}, 1}, 1})
 			},
 			tries: []string{
-				"prepare.s1.workers = 4: ×4.00, ×–, failed",
-				"prepare.s1.workers = 2: ×2.00, ×–, failed",
-				`load.items.workers = "auto", prepare.s1.workers = "auto": ×2.00, ×–, failed`,
+				"prepare.s1.workers = 4: ×4.0, ×–, failed",
+				"prepare.s1.workers = 2: ×2.0, ×–, failed",
+				`load.items.workers = "auto", prepare.s1.workers = "auto": ×2.0, ×–, failed`,
 			},
 			changes:  []string{},
 			searches: []string{"input_bound prepare.s1"},
@@ -287,7 +288,7 @@ func TestPlanted(t *testing.T) {
 			name:     "tries run out",
 			e:        func() *engine.Experiment { return line(10*ms, sleep(15*ms, 1), sleep(40*ms, 1)) },
 			o:        improve.Options{MaxTries: 1},
-			tries:    []string{"prepare.s2.workers = 3: ×2.67, ×2.7, kept"},
+			tries:    []string{"prepare.s2.workers = 3: ×2.7, ×2.7, kept"},
 			changes:  []string{"prepare.s2.workers = 3 for 1"},
 			searches: []string{"input_bound prepare.s2", "input_bound prepare.s1"},
 			ended:    improve.MaxTries, total: 80. / 30,
@@ -296,7 +297,7 @@ func TestPlanted(t *testing.T) {
 			name:     "the budget runs out",
 			e:        func() *engine.Experiment { return line(10*ms, sleep(15*ms, 1), sleep(40*ms, 1)) },
 			o:        improve.Options{Budget: 10 * time.Second},
-			tries:    []string{"prepare.s2.workers = 3: ×2.67, ×2.7, unfinished"},
+			tries:    []string{"prepare.s2.workers = 3: ×2.7, ×2.7, unfinished"},
 			changes:  []string{},
 			searches: []string{"input_bound prepare.s2"},
 			ended:    improve.OutOfBudget,
