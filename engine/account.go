@@ -79,6 +79,13 @@ func (c *clock) add(items []int64, split []time.Duration, timed int64) {
 	c.mu.Unlock()
 }
 
+// made returns how many items the worker's last stage was done with.
+func (c *clock) made() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.items[len(c.items)-1]
+}
+
 // reading is what a clock shows at one moment.
 type reading struct {
 	spent [states]time.Duration

@@ -17,7 +17,6 @@ type feeder struct {
 
 	mu     sync.Mutex
 	room   sync.Cond
-	start  int64
 	next   int64
 	limit  int64 // the first item that may not be dealt yet
 	end    int64 // the first item that is not wanted; -1: there is no end
@@ -25,7 +24,7 @@ type feeder struct {
 }
 
 func newFeeder(l layout, start, end, limit int64) *feeder {
-	f := &feeder{layout: l, start: start, next: start, limit: limit, end: end}
+	f := &feeder{layout: l, next: start, limit: limit, end: end}
 	f.room.L = &f.mu
 	return f
 }
@@ -81,13 +80,6 @@ func (f *feeder) allow(limit int64) {
 	f.limit = limit
 	f.mu.Unlock()
 	f.room.Broadcast()
-}
-
-// dealt returns how many items were dealt since the start.
-func (f *feeder) dealt() int64 {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.next - f.start
 }
 
 // close ends all waits: the run is over.

@@ -184,6 +184,28 @@ func (s *session) rivals(suspect *series) []*series {
 	return list
 }
 
+// filling returns by which share a series' steps may be shorter once its queues have filled: that of its work which was for samples
+// that the step didn't eat, where there isn't a core for everyone.
+func (s *session) filling(x *series) float64 {
+	shares := each(x, func(iv engine.Interval) float64 {
+		if s.options.Cores <= 0 || iv.CPU < crowded*float64(s.options.Cores) {
+			return 0
+		}
+		var all, ahead float64
+		for i, a := range iv.Stages {
+			if countsBatches(iv.Stages[:i+1]) {
+				break
+			}
+			all += a.Busy.Seconds()
+			if a.Items > iv.Samples {
+				ahead += a.Busy.Seconds() * (1 - float64(iv.Samples)/float64(a.Items))
+			}
+		}
+		return ahead / max(all, 1e-9)
+	})
+	return median(shares)
+}
+
 // unsettled returns those of the suspect's rivals, the baseline among them, that it isn't shown to be ahead of: with
 // significance over the rounds that they share, and by more than what probes differ by themselves. The confidence
 // holds for all rivals and all looks at them together.
@@ -195,7 +217,8 @@ func (s *session) unsettled(suspect *series) []*series {
 	var list []*series
 	for _, x := range rivals {
 		alpha := s.alpha(shared(suspect, x)) / float64(len(rivals))
-		if !s.trusted(x) || !ahead(suspect, x, alpha) || median(differences(x, suspect)) < resolution*s.least() {
+		if !s.trusted(x) || !ahead(suspect, x, alpha) || median(differences(x, suspect)) < resolution*s.least() ||
+			median(x.times())*(1-s.filling(x)) <= median(suspect.times()) {
 			list = append(list, x)
 		}
 	}
