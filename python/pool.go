@@ -1,6 +1,7 @@
 package python
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -80,7 +81,7 @@ func (f *poolFailure) poolError() *stages.PoolError {
 
 // OpenPool makes the pool and tries the first batch.
 func (l *Load) OpenPool(ctx context.Context, setup stages.PoolSetup) (_ stages.Pool, err error) {
-	p := &pool{spec: l, setup: setup}
+	p := &pool{spec: l, setup: setup, interrupted: ctx.Err}
 	p.closed = sync.OnceValue(p.close)
 	if p.hold, err = l.resolved(ctx, l.reference(), &p.info); err != nil {
 		return nil, err
@@ -120,7 +121,7 @@ func (l *Load) OpenPool(ctx context.Context, setup stages.PoolSetup) (_ stages.P
 		return nil, err
 	}
 	if reply.Failure != nil {
-		return nil, reply.Failure.poolError()
+		return nil, p.failed(reply.Failure)
 	}
 	p.items, p.steps, p.kept = reply.Items, reply.Steps, make([]int64, n+1)
 	return p, nil
@@ -131,6 +132,7 @@ type pool struct {
 	spec         *Load
 	setup        stages.PoolSetup
 	hold         *Hold
+	interrupted  func() error // not nil once the run is to end
 	info         dataInfo
 	output       stages.Type // of a sample, before it is collated
 	items, steps int
@@ -159,21 +161,59 @@ func controlWords(workers, stages int) int {
 type status struct {
 	worker, stage, item int // stage -1: it waits
 	since               time.Duration
+	pid                 int
+}
+
+// atWork returns the statuses of the workers that are at a stage.
+func (p *pool) atWork() []status {
+	var list []status
+	for w := range max(p.setup.Workers, 1) {
+		words := p.control[8*(controlHead+controlWorker*w):]
+		word := func(i int) int { return int(binary.NativeEndian.Uint64(words[8*i:])) }
+		s := status{w, word(0), word(1), time.Duration(word(2)), word(3)}
+		if s.pid != 0 && s.stage >= 0 && s.stage < len(p.setup.Stages) {
+			list = append(list, s)
+		}
+	}
+	return list
 }
 
 // longest returns the status of the worker that has been at its stage for the longest time; false if none is at one.
 func (p *pool) longest() (status, bool) {
-	out, found := status{stage: -1, item: -1}, false
-	for w := range max(p.setup.Workers, 1) {
-		words := p.control[8*(controlHead+controlWorker*w):]
-		word := func(i int) int { return int(binary.NativeEndian.Uint64(words[8*i:])) }
-		s := status{w, word(0), word(1), time.Duration(word(2))}
-		if word(3) == 0 || s.stage < 0 || s.stage >= len(p.setup.Stages) || found && s.since >= out.since {
-			continue
-		}
-		out, found = s, true
+	list := p.atWork()
+	if len(list) == 0 {
+		return status{stage: -1, item: -1}, false
 	}
-	return out, found
+	return slices.MinFunc(list, func(a, b status) int { return cmp.Compare(a.since, b.since) }), true
+}
+
+// common returns the stage that all workers at work are at, and the item if it is one worker; the first stage where they are at several.
+func (p *pool) common() (stage, item int) {
+	list := p.atWork()
+	if len(list) == 0 || slices.ContainsFunc(list, func(s status) bool { return s.stage != list[0].stage }) {
+		return 0, -1
+	}
+	if len(list) > 1 {
+		return list[0].stage, -1
+	}
+	return list[0].stage, list[0].item
+}
+
+// failed returns the error of a stage that failed. Where a process has ended, what it printed last is part of it.
+func (p *pool) failed(f *poolFailure) error {
+	if f.Kind == ExitError {
+		time.Sleep(printing)
+		f.Output = p.lastPrinted()
+	}
+	return f.poolError()
+}
+
+// printing is how long the last that a process printed may take to get here.
+const printing = 20 * time.Millisecond
+
+func (p *pool) lastPrinted() string {
+	last, _ := p.hold.printed.last()
+	return withoutHelper(last)
 }
 
 // call has the process do op, until a stage has been at an item, or at nothing, for longer than the timeout.
@@ -200,6 +240,10 @@ func (p *pool) call(ctx context.Context, op string, request, reply any) error {
 	hung := (*stages.PoolError)(nil)
 	if errors.As(context.Cause(calling), &hung) {
 		err = hung
+		if at, known := p.longest(); known {
+			showWhere(at.pid)
+		}
+		hung.Err.(*Error).Output = p.lastPrinted()
 		p.hold.kill()
 	}
 	cancel(nil)
@@ -208,11 +252,12 @@ func (p *pool) call(ctx context.Context, op string, request, reply any) error {
 	}
 	var e *Error
 	if hung == nil && errors.As(err, &e) && (e.Kind == ExitError || e.Kind == OutputError) {
-		at, known := p.longest()
-		if !known || p.setup.Workers > 0 {
-			at = status{stage: 0, item: -1}
+		stage, item := 0, -1
+		if e.Kind == OutputError || p.setup.Workers == 0 {
+			stage, item = p.common()
 		}
-		return &stages.PoolError{Stage: at.stage, Item: at.item, Err: e}
+		e.Output = withoutHelper(e.Output)
+		return &stages.PoolError{Stage: stage, Item: item, Err: e}
 	}
 	return err
 }
@@ -297,7 +342,7 @@ func (p *pool) Next(ctx context.Context) (*stages.PoolBatch, error) {
 	case r.End:
 		return nil, io.EOF
 	case r.Failure != nil:
-		return nil, r.Failure.poolError()
+		return nil, p.failed(r.Failure)
 	}
 	copy(p.kept, r.Kept)
 	for _, n := range r.Notes {
@@ -382,7 +427,9 @@ func (p *pool) Close() error { return p.closed() }
 
 func (p *pool) close() error {
 	var err error
-	if p.control != nil && p.hold.alive() {
+	if p.interrupted() != nil {
+		p.hold.kill() // the user's code may hang, and nobody waits for what it makes
+	} else if p.control != nil && p.hold.alive() {
 		err = p.hold.Call(context.Background(), min(p.spec.timeout(), 10*time.Second), "pool.close", nil, nil)
 	}
 	var e *Error

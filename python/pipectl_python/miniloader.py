@@ -15,7 +15,7 @@ from multiprocessing import reduction
 
 from . import refs, values
 from .main import Fault, class_name
-from .pool import Pool, died
+from .pool import Pool, died, with_the_only_batch
 from .poolwork import FAILED, FILLER, Failed, Stream, die_with_parent, failure
 
 PREFETCH = 2  # batches a worker
@@ -29,8 +29,10 @@ class MiniPool(Pool):
     def __init__(self, source, dataset, parts, calls, collate, skip, control, settings):
         if source is not dataset:
             raise Fault("attribute", f"a {class_name(source)} can't be run without torch, which the code hasn't imported: name the data set in its place")
-        super().__init__(dataset, parts, calls, collate or refs.collate_of(None, {}), skip, control, settings)
         self.iterable = refs.describe_data(dataset)["iterable"]
+        if not self.iterable:
+            settings = with_the_only_batch(settings, len(dataset))
+        super().__init__(dataset, parts, calls, collate or refs.collate_of(None, {}), skip, control, settings)
         self.running = []  # (process id, connection) of the workers
 
     def prefetch(self):
@@ -53,16 +55,20 @@ class MiniPool(Pool):
         if self.iterable:
             return some, batch / len(some), Stream(self.dataset, self.parts)
         if self.steps() == 0:
-            raise ValueError("there are no batches: the dataset is empty, or smaller than a batch with drop_last")
+            raise Fault("result", "there are no batches: the dataset is empty")
         some = range(min(2, batch, len(self.dataset)))
         return list(some), batch / len(some), None
+
+    def seed(self):
+        """Seeds the generators as they are before the first batch."""
+        seed_all(self.settings["seed"])
 
     def become_worker(self):
         """Does nothing: no code asks."""
 
     def begin(self, epochs):
         """Starts the workers and returns an iterator of what they make: endless, or of so many epochs."""
-        seed_all(self.settings["seed"])
+        self.seed()
         base = random.getrandbits(62)
         for number in range(self.workers):
             near, far = multiprocessing.Pipe()
@@ -162,7 +168,7 @@ class MiniPool(Pool):
             for worker in under_way:
                 self._receive(worker)
             if not some:
-                raise Failed(failure(ValueError("the dataset yields no samples"), 0, -1))
+                raise Failed(self.nothing())
 
     def _give(self, worker, task):
         self.running[worker][1].send(task)

@@ -9,10 +9,13 @@ import time
 
 from . import lift, refs, values
 from .main import ARENA, Fault
-from .poolwork import FAILED, FILLER, Control, Failed, Work, bytes_of, die_with_parent, failure
+from .poolwork import FAILED, FILLER, Control, Failed, Work, bytes_of, die_with_parent, failure, mib, shm_free
 
 # A share of an epoch from which starting the workers anew is worth a remark.
 NOTICEABLE = 0.05
+
+# Batches that the main process has: the one that the step works on, and the one before it.
+HELD = 2
 
 
 def open_pool(state, request):
@@ -141,6 +144,9 @@ class Pool:
     def first(self):
         """Makes part of the first batch in a process of its own, which leaves this one as it is, and returns {"failure": …} where
         that fails, or where shared memory is too small for the batches that will be under way."""
+        if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN:  # then nobody can learn how a process ended
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        self.control.vacate(0)
         read, write = os.pipe()
         pid = os.fork()
         if pid == 0:
@@ -153,9 +159,13 @@ class Pool:
         os.close(write)
         with os.fdopen(read, "rb") as f:
             answer = f.read()
-        _, status = os.waitpid(pid, 0)
+        try:
+            _, status = os.waitpid(pid, 0)
+        except ChildProcessError:  # the user's code waited for it
+            status = 0
+        stage, item, _, _ = self.control.status(0)
+        self.control.vacate(0)
         if not answer:
-            stage, item, _, _ = self.control.status(0)
             return {"failure": self._death(status, "the process that tried the first batch", max(stage, 0), item)}
         described, size = marshal.loads(answer)
         if described is not None:
@@ -165,18 +175,19 @@ class Pool:
     def _first(self):
         """Returns what failed, or None, and how many bytes a batch has."""
         try:
+            self.seed()
             self.become_worker()
             indices, share, stream = self.sample()
         except Failed as e:
             return e.failure, 0
-        except Exception as e:
+        except BaseException as e:
             return failure(e, 0, -1), 0
         self.work.begin(0)
         self.control.write(0, 0, 0, [])
         try:
             account, data = self.work.batch(indices, stream=stream)
         except StopIteration:
-            return failure(ValueError("the dataset yields no samples"), 0, -1), 0
+            return self.nothing(), 0
         account = marshal.loads(account)
         if account[0] == FAILED:
             return account[-1], 0
@@ -184,23 +195,31 @@ class Pool:
 
     def _room(self, size):
         """Returns a failure where the batches under way don't fit in /dev/shm, through which torch hands them over."""
-        under_way = self.prefetch() * self.workers
+        if not self.uses_shm or not self.workers:
+            return None
+        under_way = (self.prefetch() + 1) * self.workers + HELD
         try:
-            disk = os.statvfs("/dev/shm")
+            free = shm_free()
         except OSError:
             return None
-        free = disk.f_bavail * disk.f_frsize
-        if not self.uses_shm or under_way * size <= free:
+        if under_way * size <= free:
             return None
         return {
             "failure": {
                 "kind": "memory",
                 "message": f"/dev/shm has {mib(free)} free, and the workers hand over batches of {mib(size)} there, up to {under_way} at a time "
-                f"(workers × prefetch): lower prefetch or workers, or make /dev/shm larger (docker run --shm-size={under_way * size // (1 << 20) * 2 + 64}m)",
+                f"(workers × (prefetch + the one being made), and {HELD} that the step has): lower prefetch or workers, or make /dev/shm larger (docker run --shm-size={under_way * size // (1 << 20) * 2 + 64}m)",
                 "stage": self.stages - 1,
                 "index": -1,
             }
         }
+
+    def nothing(self):
+        """Returns the failure of a pool that has no batches to make."""
+        message = "the dataset yields no samples"
+        if self.settings["drop_last"]:
+            message = "there are no batches: the dataset yields no samples, or fewer than a batch has and drop_last leaves them out: set drop_last = false"
+        return failure(Fault("result", message), 0, -1)
 
     uses_shm = True
 
@@ -238,7 +257,7 @@ class Pool:
         except Failed as e:
             self.failed = e.failure
             return {"failure": e.failure}, None
-        except Exception as e:
+        except BaseException as e:
             self.failed = self.broken(e)
             return {"failure": self.failed}, None
         _, _, worker, epoch, last, length, size, busy, items, wait, _, skipped, _, _, _, _ = account
@@ -271,7 +290,7 @@ class Pool:
             if account[0] == FILLER:
                 idle += 1
                 if idle > 4 * max(self.workers, 1) * max(self.prefetch(), 1) + 4:
-                    raise Failed(failure(ValueError("the dataset yields no samples"), 0, -1))
+                    raise Failed(self.nothing())
                 continue
             idle = 0
             if account[1] != self.generation:
@@ -392,6 +411,11 @@ class Pool:
         return died(who, os.WEXITSTATUS(status), stage, item)
 
 
+def with_the_only_batch(settings, items):
+    """Returns settings that keep an epoch's short batch where there is no other."""
+    return dict(settings, drop_last=settings["drop_last"] and items >= settings["batch"])
+
+
 def died(who, code, stage, item):
     """Returns the failure of a process that has ended; code is its exit status, or the signal that killed it, below 0."""
     if code >= 0:
@@ -405,9 +429,5 @@ def died(who, code, stage, item):
         if name == "SIGKILL":
             message += ": the system does that when memory runs out"
         elif name == "SIGBUS":
-            message += ": that happens when shared memory (/dev/shm) runs out"
+            message += ": that happens when /dev/shm is too small for the batches under way: make it larger (docker run --shm-size=1g), or lower prefetch or workers"
     return {"kind": "exit", "message": message, "stage": stage, "index": item}
-
-
-def mib(n):
-    return f"{n / (1 << 20):.1f} MiB"

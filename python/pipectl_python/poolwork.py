@@ -4,9 +4,11 @@ in words that pipectl shares how it gets on."""
 import collections
 import copy
 import ctypes
+import faulthandler
 import marshal
 import mmap
 import os
+import re
 import signal
 import sys
 import time
@@ -77,6 +79,11 @@ class Control:
         """Takes a worker's stage as one that it begins now."""
         self.words[10 + 8 * worker] = _clock()
 
+    def vacate(self, worker):
+        """Sets the status of a worker that there isn't."""
+        at = 8 + 8 * worker
+        self.words[at], self.words[at + 1], self.words[at + 3] = -1, -1, 0
+
     def status(self, worker):
         """Returns a worker's stage, item, since when, and process id."""
         return tuple(self.words[8 + 8 * worker : 12 + 8 * worker])
@@ -92,20 +99,58 @@ class Failed(Exception):
 
 def failure(error, stage, item):
     """Returns an exception as replies have it, with the stage and the item that it is about."""
-    described = describe(error)
+    try:
+        described = {key: _plain(value) for key, value in describe(error).items()}
+    except BaseException:  # the user's class may be faulty in any way
+        described = {"kind": "exception", "type": _plain(type(error).__name__), "message": "(its text and traceback can't be had)", "traceback": ""}
     if isinstance(error, lift.NotLiftable):
         described["kind"] = "lift"
+    elif REFUSED.search(described["message"]):
+        described = {"kind": "memory", "message": no_room(described["message"]), "traceback": described.get("traceback", "")}
     described.update(stage=stage, index=item)
     return described
 
 
+# What torch says where it can't make a file of shared memory.
+REFUSED = re.compile(r"</?torch_\w+>.*(No space left on device|Read-only file system)", re.DOTALL)
+
+
+def no_room(cause):
+    """Returns what is to be said of batches that /dev/shm doesn't take."""
+    if "Read-only" in cause:
+        return "/dev/shm is read-only, and torch hands over batches there: mount it writable (docker run --shm-size=1g). torch says: " + cause
+    return (
+        f"/dev/shm has {mib(shm_free())} free, which is too small for the batches that torch hands over there: make it larger (docker run "
+        f"--shm-size=1g), or lower prefetch or workers. torch says: {cause}"
+    )
+
+
+def shm_free():
+    """Returns how many bytes can be written to /dev/shm."""
+    disk = os.statvfs("/dev/shm")
+    return 0 if disk.f_flag & os.ST_RDONLY else disk.f_bavail * disk.f_frsize
+
+
+def mib(n):
+    return f"{n / (1 << 20):.1f} MiB"
+
+
+def _plain(value):
+    """Returns a value without its subclass, which can't be marshalled."""
+    return str.__str__(value) if isinstance(value, str) else value
+
+
 def die_with_parent():
-    """Has the kernel kill this process when the process that started it ends, and leaves Ctrl-C to that one."""
+    """Has the kernel kill this process when the process that started it ends, leaves Ctrl-C to that one, and has a crash, or a hang,
+    show the line it is at."""
     parent = os.getppid()
     ctypes.CDLL(None, use_errno=True).prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG
     if parent == 1 or os.getppid() != parent:
         os._exit(1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if not faulthandler.is_enabled():  # it is in processes forked from the main one
+        faulthandler.enable()
+        faulthandler.register(signal.SIGUSR1)
 
 
 class Work:
@@ -163,6 +208,7 @@ class Work:
                 record = _Record(self, limits) if self.filled < keep else None
                 samples = batch.through(None, 0, first or self.stages - 1, record)
                 if stream is not None and stream.ended and batch.short(drop_last):
+                    self.control.words[self.at] = -1
                     raise StopIteration
             if to > 0:
                 samples = batch.through(self._replay(to, len(indices)), to, self.stages - 1) if to < self.stages else []
@@ -173,8 +219,7 @@ class Work:
                 self.filled += 1
         except Failed as e:
             described, data, samples = e.failure, None, []
-        finally:
-            self.control.words[self.at] = -1
+        self.control.words[self.at] = -1  # not where the process is about to end: then they say where it was
         ended, cpu = _clock(), time.process_time_ns()
         account = (
             BATCH if described is None else FAILED,
@@ -315,7 +360,7 @@ class _Batch:
                 if record is not None:
                     record.drop(k)
                 continue
-            except (Exception, SystemExit) as e:
+            except BaseException as e:  # whatever it is, it is about this item
                 now = self._fail(e, k, index)
                 if record is not None:
                     record.drop(k)
@@ -337,7 +382,7 @@ class _Batch:
             if work.parts:
                 raise lift.NotLiftable("the dataset makes whole batches in __getitems__: nothing can be lifted out of it")
             return work.dataset.__getitems__(self.indices)
-        except (Exception, SystemExit) as e:
+        except BaseException as e:
             raise Failed(failure(e, 0, -1))
         finally:
             self.busy[0] += _clock() - began
@@ -373,7 +418,7 @@ class _Batch:
             if work.parts:
                 samples = [lift.finish(s) for s in samples]
             data = work.collate(samples[0] if work.single else samples)
-        except (Exception, SystemExit) as e:
+        except BaseException as e:
             raise Failed(failure(e, stage, -1)) from None
         self.busy[stage] += _clock() - began
         self.items[stage] += len(samples)

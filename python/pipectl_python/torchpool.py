@@ -6,6 +6,9 @@ new iterator is drawn in the same order, and workers are seeded with it as new o
 same.
 """
 
+import marshal
+import multiprocessing.queues
+import os
 import random
 import signal
 import sys
@@ -15,8 +18,8 @@ from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSa
 from torch.utils.data._utils.collate import default_collate, default_convert
 
 from .main import Fault
-from .poolwork import Failed, Fresh, Stream, die_with_parent
-from .pool import Pool, died
+from .poolwork import FAILED, Failed, Fresh, Stream, die_with_parent, failure
+from .pool import Pool, died, with_the_only_batch
 
 
 class TorchPool(Pool):
@@ -24,6 +27,8 @@ class TorchPool(Pool):
 
     def __init__(self, source, dataset, parts, calls, collate, skip, control, settings):
         if source is dataset:
+            if not isinstance(dataset, IterableDataset) and length(dataset):
+                settings = with_the_only_batch(settings, length(dataset))
             source = DataLoader(dataset, settings["batch"], shuffle=settings["shuffle"] or None, drop_last=settings["drop_last"])
             self.persistent = True
         else:
@@ -61,6 +66,8 @@ class TorchPool(Pool):
             sampler = RandomSampler(loader.dataset, generator=loader.generator) if shuffle else SequentialSampler(loader.dataset)
         if sampler is loader.sampler and batch == loader.batch_size and drop_last == loader.drop_last:
             return loader.batch_sampler
+        if length(sampler):
+            drop_last = with_the_only_batch(settings, length(sampler))["drop_last"]
         return BatchSampler(sampler, batch, drop_last)
 
     def prefetch(self):
@@ -89,12 +96,28 @@ class TorchPool(Pool):
         """Returns what a worker would make the first batch of, or some of it: indices, how many times as large the whole is, a Stream."""
         if self.iterable:
             return range(1) if self.work.single else range(min(2, self.settings["batch"])), self.settings["batch"] / 2, Stream(self.dataset, self.parts)
-        for indices in self.indices:
+        order = iter(self.indices)
+        self._draw()  # which torch does before it asks for the first
+        for indices in order:
             if self.work.single:
                 return [indices], 1, None
             some = list(indices)[:2]
             return some, len(indices) / max(1, len(some)), None
-        raise ValueError("the loader yields no batches: the dataset is empty, or smaller than a batch with drop_last")
+        raise Failed(self.nothing())
+
+    def nothing(self):
+        if self.iterable:
+            return super().nothing()
+        message = "the loader yields no batches: its sampler is empty"
+        if self.settings["drop_last"]:
+            message += ", or yields fewer samples than a batch has, and drop_last leaves them out: set drop_last = false"
+        return failure(Fault("result", message), 0, -1)
+
+    def seed(self):
+        """Seeds the generators as they are before the first batch."""
+        seed_all(self.settings["seed"])
+        for generator, state in self.generators:
+            generator.set_state(state)
 
     def become_worker(self):
         """Has user code take this process for the first worker."""
@@ -110,9 +133,7 @@ class TorchPool(Pool):
 
     def begin(self, epochs):
         """Starts the workers and returns an iterator of what they make: endless, or of so many epochs."""
-        seed_all(self.settings["seed"])
-        for generator, state in self.generators:
-            generator.set_state(state)
+        self.seed()
         if epochs:
             return self._epochs(epochs)
         if self.iterable:
@@ -173,7 +194,14 @@ class TorchPool(Pool):
         if not isinstance(handler, _OnDeath):
             handler = _OnDeath(handler)
             signal.signal(signal.SIGCHLD, handler)
+        handler.exited = self._exited
         self.watch = handler
+
+    def _exited(self):
+        """Raises an exception where a worker has ended at work. torch only looks for that every few seconds if the exit status is 0."""
+        for number, worker in enumerate(getattr(self.iterator, "_workers", ())):
+            if self.control.status(number)[0] >= 0 and not _runs(worker.pid):
+                raise RuntimeError("a worker has ended")
 
     def _take(self):
         if self.watch is None:
@@ -206,6 +234,7 @@ class _OnDeath:
 
     def __init__(self, before):
         self.before, self.waiting, self.missed = before, False, False
+        self.exited = None  # raises an exception where torch sees no reason to
 
     def __call__(self, number, frame):
         if self.waiting:
@@ -222,6 +251,14 @@ class _OnDeath:
     def check_now(self, number, frame):
         if callable(self.before):
             self.before(number, frame)
+        self.exited()
+
+
+def _runs(pid):
+    try:
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+    except ChildProcessError:
+        return False
 
 
 class _Map:
@@ -313,7 +350,7 @@ class _Chain:
                 n += 1
                 yield epoch, n == steps, base, [task] if pool.work.single else task
             if n == 0:
-                raise Failed(dict(kind="exception", message="the loader yields no batches: its sampler is empty", stage=0, index=-1))
+                raise Failed(pool.nothing())
             if pool.workers:
                 # Each epoch's first batch is the first worker's.
                 for _ in range(-n % pool.workers):
@@ -364,10 +401,26 @@ class _Init:
         work = given.work
         object.__setattr__(info, "dataset", work.dataset)
         work.begin(worker)
+        multiprocessing.queues.Queue._on_queue_feeder_error = _not_handed_over
         if self.fresh:
             given.fresh = Fresh([work.dataset] + [step for _, step in work.steps])
         if self.own is not None:
             self.own(worker)
+
+
+_print_error = multiprocessing.queues.Queue._on_queue_feeder_error
+
+
+def _not_handed_over(queue, error, element):
+    """Hands over why in place of a batch that can't be pickled, or finds no room: torch prints that, and waits for the batch for ever."""
+    try:
+        task, (account, _) = element
+        account = list(marshal.loads(account))
+        account[0], account[-1] = FAILED, failure(error, len(account[7]) - 1, -1)
+    except (TypeError, ValueError, LookupError, EOFError):  # it is another queue's, of the user's own
+        _print_error(error, element)
+    else:
+        queue.put((task, (marshal.dumps(tuple(account)), None)))
 
 
 def renew(fresh, base, worker, init):

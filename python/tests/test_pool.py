@@ -489,7 +489,7 @@ class Faults(unittest.TestCase):
         self.assertRegex(first(first_step, Stream(0))[2], "yields no samples")
         f = first(lambda x: x.expand(1 << 34, 4)[:, :1], num_workers=2, collate_fn=lambda s: s[0][0])
         self.assertEqual(f[0], 2)
-        self.assertRegex(f[2], r"/dev/shm has .* MiB free, and the workers hand over batches of .* there, up to 4 at a time .*docker run --shm-size=")
+        self.assertRegex(f[2], r"/dev/shm has .* MiB free, and the workers hand over batches of .* there, up to 8 at a time .*docker run --shm-size=")
 
     def test_no_processes_are_left(self):
         pool = new_pool(DataLoader(Counted(), BATCH), 3, [])
