@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"runtime"
 	"slices"
 	"sync/atomic"
@@ -28,12 +27,10 @@ func (r *session) improve(ctx context.Context, report *bisect.Report, began time
 	l.add(first, r.pipeline)
 	r.pipeline.DropCaches()
 	o := improve.Options{Cores: coresOf(&r.host), MaxTries: r.options.maxTries, Observe: l.observe}
-	var result *improve.Result
-	var err error
 	if b := r.experiment.Bisect.Budget; b > 0 {
 		o.Budget = max(b-time.Since(began), 1)
 	}
-	result, err = improve.Search(trying, first, report, l, o)
+	result, err := improve.Search(trying, first, report, l, o)
 	ended := results.Done
 	if err != nil {
 		ended = results.Interrupted
@@ -175,7 +172,7 @@ func (l *lab) Search(ctx context.Context, v *improve.Variant, budget time.Durati
 	if err != nil {
 		return nil, err
 	}
-	l.progress.print(l.quietly(), fmt.Sprintf("Searching again, with what was kept, in run %s", run.stored.ID()))
+	l.tell(fmt.Sprintf("Searching again, with what was kept, in run %s", run.stored.ID()))
 	done := l.session.staff(o.pipeline)
 	plan := *o.pipeline.Plan
 	e := *plan.Experiment
@@ -216,6 +213,9 @@ func (l *lab) observe(event improve.Event) {
 		err = l.start(e)
 	case improve.RoundDone:
 		i := slices.IndexFunc(l.arms, func(a *arm) bool { return a.of.variant == e.Variant })
+		if i < 0 {
+			break // it couldn't be stored, which ends the run
+		}
 		done := 2*(e.Round-1) + 1
 		l.arms[i].observe(bisect.RoundDone{Round: e.Round, Interval: e.Interval, Done: done, Expected: max(done, 2*l.session.experiment.Bisect.Rounds)})
 	case improve.TryDone:
@@ -228,7 +228,7 @@ func (l *lab) observe(event improve.Event) {
 			l.finish(results.Done, nil)
 		}
 		l.session.emit(newTryEvent(l.session.stored.ID(), e.Try, l.runs))
-		l.progress.print(l.quietly(), fmt.Sprintf("Try %d: %s. %s", e.Try.Number, outcomeText(e.Try), e.Try.Reason))
+		l.tell(fmt.Sprintf("Try %d: %s. %s", e.Try.Number, outcomeText(e.Try), e.Try.Reason))
 	}
 	if err != nil {
 		l.stop(err)
@@ -242,7 +242,7 @@ func (l *lab) start(e improve.TryStarted) error {
 		title = "all that was kept, beside the pipeline as it was"
 	}
 	l.show(title, "measurement", 2*l.session.experiment.Bisect.Rounds, l.find(e.From), l.find(e.To))
-	l.progress.print(l.quietly(), ui.Clean(title))
+	l.tell(title)
 	var ids [2]string
 	for i, v := range []*improve.Variant{e.From, e.To} {
 		run, err := l.begin(context.Background(), v, baselineProbe, improve.Text(v.Changes))
@@ -278,12 +278,15 @@ func (l *lab) finish(status results.Status, failure error) {
 	l.hide()
 }
 
-// quietly returns where remarks on the progress go.
-func (l *lab) quietly() io.Writer {
-	if l.session.options.quiet {
-		return io.Discard
+// tell remarks on the progress, in a line above its display.
+func (l *lab) tell(line string) {
+	switch line = ui.Clean(line); {
+	case l.session.options.quiet:
+	case l.progress == nil: // nothing could be measured yet
+		fmt.Fprintln(l.session.Err, line)
+	default:
+		l.progress.print(l.session.Err, line)
 	}
-	return l.session.Err
 }
 
 // show begins to show the progress of what is measured of some variants.

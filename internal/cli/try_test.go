@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/pipectl/pipectl/engine/improve"
+	"github.com/pipectl/pipectl/gpu"
 	"github.com/pipectl/pipectl/internal/ui"
 	"github.com/pipectl/pipectl/results"
 )
@@ -57,6 +59,35 @@ func TestWriteTries(t *testing.T) {
 			v.Time = timestamp(began)
 			goldenJSON(t, "tries_"+name, v)
 		})
+	}
+}
+
+// TestTryCantOpen has a try that can't be run, for want of another device.
+func TestTryCantOpen(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "slow.hcl")
+	slow := `experiment "slow" {
+  load "synthetic" "items" { kind = "bytes" }
+  prepare "sleep" "slow" { time = "2ms" }
+  batch { size = 2 }
+  train "emulated" "step" { time = "200us" }
+  bisect { steps = 5 }
+}
+`
+	if err := os.WriteFile(path, []byte(slow), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	w, out, errs := world()
+	open, opened := w.OpenDevice, 0
+	w.OpenDevice = func(want string) (gpu.Device, error) {
+		if opened++; opened > 1 {
+			return nil, errors.New("the device is in use")
+		}
+		return open(want)
+	}
+	code := Run(t.Context(), []string{"run", path, "--try", "--max-tries", "1"}, w)
+	if code != 0 || !strings.Contains(out.String(), "1. It can't be run: train.step: the device is in use.\n") ||
+		!strings.Contains(errs.String(), "Try 1: failed. It can't be run: train.step: the device is in use.\n") {
+		t.Errorf("exit code %d\n%s\n%s", code, out, errs)
 	}
 }
 
