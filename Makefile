@@ -95,10 +95,14 @@ FUZZTIME = 10m
 fuzz: deps ## run every fuzz target in turn, each for FUZZTIME (10m)
 	@tools/fuzz $(FUZZTIME) $(TAGGED)
 
+accuracy: build ## plant bottlenecks in 5,000 pipelines in virtual time and 200 in real time, and print how often the search is right: hours
+	$(TEST) ./engine/bisect -run TestAccuracy -accuracy 5000 -v -timeout 60m
+	$(GO) run ./tools/accuracy -n 200 $(BIN)
+
 examples: build ## run every example, in turn
 	@tools/examples
 
 clean: ## remove what was built
 	rm -rf bin
 
-.PHONY: help deps deps-python build demo test test-core tests emulator test-cuda ptx gpu-check check-cuda-h check fmt docs golden bench fuzz examples clean
+.PHONY: help accuracy deps deps-python build demo test test-core tests emulator test-cuda ptx gpu-check check-cuda-h check fmt docs golden bench fuzz examples clean
