@@ -26,18 +26,26 @@ type arena struct {
 	free map[int][]int // offsets of regions, by their size
 }
 
-// newArena makes an arena twice the size of the machine's memory: it is full only after that.
+// leastArena is the least size of an arena that isn't given up.
+const leastArena = 1 << 30
+
+// newArena makes an arena twice the size of the machine's memory, so that it is full only after that, or smaller where the process may
+// not have as much address space.
 func newArena() (*arena, error) {
 	size := uint64(64 << 30)
 	if m, err := mem.VirtualMemory(); err == nil {
 		size = 2 * m.Total
 	}
-	size = (size + page - 1) / page * page
-	file, memory, err := mapMemory("pipectl", int(size))
-	if err != nil {
-		return nil, fmt.Errorf("sharing memory with Python: %w", err)
+	for {
+		size = (size + page - 1) / page * page
+		file, memory, err := mapMemory("pipectl", int(size))
+		if err == nil {
+			return &arena{file: file, mem: memory, free: make(map[int][]int)}, nil
+		}
+		if size /= 2; size < leastArena {
+			return nil, fmt.Errorf("sharing memory with Python: %w: the limit on this process's address space (ulimit -v) must be raised", err)
+		}
 	}
-	return &arena{file: file, mem: memory, free: make(map[int][]int)}, nil
 }
 
 // regionSize returns the size of the region that n bytes are put in: one of four steps between powers of two, so that regions of

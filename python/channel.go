@@ -15,6 +15,8 @@ import (
 const (
 	// grace is how long a cancelled call is given to end by itself, as the work of a stage in Go would.
 	grace = 200 * time.Millisecond
+	// exitTime is how long a process whose connection is closed takes at most until it has ended.
+	exitTime = 500 * time.Millisecond
 	// maxFrame is the most bytes of a control message: they hold no data.
 	maxFrame = 64 << 20
 	// socketRoom is how many bytes a socket takes at least.
@@ -24,6 +26,8 @@ const (
 var (
 	errGone = errors.New("the process is gone")
 	errLate = errors.New("the call took too long")
+	// errClosed is errGone of a process that is still there.
+	errClosed = errors.New("the process closed its connection")
 )
 
 // channel is the control connection to a process: requests and replies in turn, each a frame of a length (uint32, little endian) and

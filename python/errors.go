@@ -3,6 +3,8 @@ package python
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -39,6 +41,10 @@ func (e *Error) Error() string {
 	if message == "" {
 		return e.Type
 	}
+	const most = 1000
+	if r := []rune(message); len(r) > most {
+		message = string(r[:most]) + "…"
+	}
 	return e.Type + ": " + message
 }
 
@@ -48,15 +54,20 @@ func (e *Error) Detail() string {
 	case e.Traceback != "":
 		return e.Traceback
 	case e.Output != "":
-		return "It printed last:\n" + lastLines(e.Output)
+		if last := lastLines(e.Output); last != "" {
+			return "It printed last:\n" + last
+		}
 	}
 	return ""
 }
 
+// ownFrame matches a line that Python prints of a frame of the helper's, or of importing it.
+var ownFrame = regexp.MustCompile(`^ *File "([^"]*/pipectl_python/\w+\.py|[^"]*/importlib/__init__\.py|<frozen importlib[^"]*|<frozen zipimport>)", line \d+,? in |^ *File "<string>", line \d+ in <module>`)
+
 // lastLines returns the end of what a process printed, as much of it as a reader can take in.
 func lastLines(output string) string {
 	const lines, width = 15, 160
-	list := strings.Split(strings.TrimRight(output, "\n"), "\n")
+	list := slices.DeleteFunc(strings.Split(strings.TrimRight(output, "\n"), "\n"), ownFrame.MatchString)
 	list = list[max(len(list)-lines, 0):]
 	for i, line := range list {
 		if r := []rune(line); len(r) > width {

@@ -29,6 +29,15 @@ def sys_exit(x): sys.exit("stop")
 def floods(x):
     while True: print("x" * 10000)
 def raises(x): raise ValueError("item is  bad")
+def closes(x):
+    os.closerange(3, 100)
+    time.sleep(60)
+class Mute(BaseException):
+    __module__ = None
+    def __str__(self): raise KeyboardInterrupt
+def mute(x): raise Mute
+def interrupts(x): raise KeyboardInterrupt
+def chatters(x): raise ValueError("much " * (20 << 20))
 class Items:
     def __len__(self): return 4
     def __getitem__(self, i):
@@ -58,6 +67,10 @@ func TestFaults(t *testing.T) {
 		{"floods", OutputError, "its Python process printed more than 64 MiB, and was killed: remove what prints for every item", "xxx"},
 		{"raises", Exception, "ValueError: item is bad", "in raises\n    def raises(x): raise ValueError(\"item is  bad\")\n"},
 		{"sys_exit", Exception, "SystemExit: stop", "in sys_exit"},
+		{"closes", ExitError, "its Python process closed its connection to pipectl, as os.closerange(3, …) does, and was killed", ""},
+		{"mute", Exception, "Mute: (its text can't be had: KeyboardInterrupt)", "in mute"},
+		{"interrupts", Exception, "KeyboardInterrupt", "in interrupts"},
+		{"chatters", Exception, "ValueError: " + strings.Repeat("much ", 200) + "…", "more characters"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.callable, func(t *testing.T) {
@@ -186,13 +199,18 @@ func TestStartErrors(t *testing.T) {
 	}
 	for _, tt := range []struct{ python, want string }{
 		{"no-such-python", `the interpreter "no-such-python" can't be run: executable file not found in $PATH`},
-		{old, "it is too old"},
+		{old, fmt.Sprintf("%q is no Python interpreter, by what it answers to --version: it is too old", old)},
+		{"true", `"true" is no Python interpreter, by what it answers to --version: the Python process (true) ended with exit status 0`},
 	} {
 		in := &Interpreter{Python: tt.python, Timeout: time.Minute, manager: m}
 		_, err := in.start(t.Context())
 		if e := (*Error)(nil); !errors.As(err, &e) || e.Kind != StartError || e.Error() != tt.want {
 			t.Errorf("got %v, want %s", err, tt.want)
 		}
+	}
+	in := &Interpreter{Env: map[string]string{"PYTHONHOME": "/nonexistent"}, Timeout: time.Minute, manager: m}
+	if _, err := in.start(t.Context()); err == nil || !strings.HasPrefix(err.Error(), `the interpreter "python3" doesn't start with PYTHONHOME = "/nonexistent": Fatal Python error: `) {
+		t.Errorf("got %v", err)
 	}
 	if m.users != 0 || m.arena != nil {
 		t.Error("the arena outlives its users")

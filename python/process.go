@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -16,13 +18,27 @@ import (
 // defaultTimeout is how long a call may take where the file doesn't say.
 const defaultTimeout = time.Minute
 
-// bootstrap is what the interpreter is told to run. Every Python can read it, so that those that are too old can say so.
+// bootstrap is what the interpreter is told to run. Every Python can read it, so that those that are too old can say so. What comes
+// before the standard library in sys.path, of PYTHONPATH, is left out until the helper is loaded: see library.py.
 const bootstrap = `import sys
 if sys.version_info < (3, 8):
     sys.exit("%s is Python %s, and pipectl needs 3.8 or newer" % (sys.executable, sys.version.split()[0]))
-sys.path.append(sys.argv[1])
+loaded = set(sys.modules)
+if sys.path[:1] == [""]:
+    del sys.path[0]  # the working directory, which is pipectl's
+import os
+library = os.path.dirname(os.__file__)
+first = sys.path.index(library) if library in sys.path else 0
+if first and os.path.basename(sys.path[first - 1]).startswith("python") and sys.path[first - 1].endswith(".zip"):
+    first -= 1
+folders = sys.path[:first]
+sys.path[:first] = [sys.argv[1]]
+theirs = {}
+for name, module in list(sys.modules.items()):
+    if (getattr(module, "__file__", None) or "").startswith(tuple(os.path.join(f, "") for f in folders)):
+        theirs[name] = sys.modules.pop(name)
 from pipectl_python.main import main
-main()
+main(folders, loaded, theirs)
 `
 
 // Main is an interpreter's main process: the first of a group of processes, in which the user's code runs.
@@ -102,16 +118,42 @@ func startMain(ctx context.Context, in *Interpreter, m *manager) (_ *Main, err e
 		var e *Error
 		if errors.As(err, &e) && e.Kind == ExitError {
 			e.Kind = StartError
-			if e.Output != "" {
-				lines := strings.Split(e.Output, "\n")
-				e.Message = lines[len(lines)-1]
-			}
+			e.Message = startMessage(in.program(), cmd, e)
 		}
 		return nil, err
 	}
 	p.Version, p.Executable = hello.Version, hello.Executable
 	return p, nil
 }
+
+// startMessage says why what was started for the interpreter ended before the helper could answer: e is what is known of that.
+func startMessage(program string, cmd *exec.Cmd, e *Error) string {
+	why := e.Message
+	if lines := strings.Split(e.Output, "\n"); e.Output != "" {
+		why = strings.TrimSpace(lines[len(lines)-1])
+		for _, line := range lines {
+			if strings.HasPrefix(line, "Fatal Python error: ") {
+				why = line // what follows is where
+			}
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	version := exec.CommandContext(ctx, cmd.Path, "--version")
+	version.Env, version.WaitDelay = cmd.Env, time.Second
+	said, _ := version.CombinedOutput() // it may fail like the first
+	if !pythonVersion.Match(said) {
+		return fmt.Sprintf("%q is no Python interpreter, by what it answers to --version: %s", program, why)
+	}
+	for _, v := range slices.Backward(cmd.Env) {
+		if home, ok := strings.CutPrefix(v, "PYTHONHOME="); ok && home != "" && strings.HasPrefix(why, "Fatal") {
+			return fmt.Sprintf("the interpreter %q doesn't start with PYTHONHOME = %q: %s", program, home, why)
+		}
+	}
+	return why
+}
+
+var pythonVersion = regexp.MustCompile(`(?m)^Python \d`)
 
 func (in *Interpreter) timeout() time.Duration {
 	if in.Timeout == 0 {
@@ -120,8 +162,11 @@ func (in *Interpreter) timeout() time.Duration {
 	return in.Timeout
 }
 
-// kill kills the process and all that it has started.
-func (p *Main) kill() { killGroup(p.pid) }
+// kill kills the process, which the user's code may have taken out of its group, and all that it has started.
+func (p *Main) kill() {
+	killGroup(p.pid)
+	p.cmd.Process.Kill() // it fails where the process has ended
+}
 
 // end kills the group and waits until it is gone.
 func (p *Main) end() {
@@ -186,10 +231,23 @@ func (p *Main) exchange(ctx context.Context, timeout time.Duration, f []byte, re
 	if errors.Is(err, errLate) {
 		showWhere(p.pid)
 	}
+	if errors.Is(err, errGone) && !p.soonExited() {
+		err = errClosed
+	}
 	p.kill()
 	<-p.exited
 	p.dead = ended(err, fmt.Sprintf("the Python process (%s)", filepath.Base(p.program)), timeout, p.printed, func() string { return endOf(p.cmd.ProcessState) })
 	return p.dead
+}
+
+// soonExited reports whether the process has ended, or does so within a moment.
+func (p *Main) soonExited() bool {
+	select {
+	case <-p.exited:
+		return true
+	case <-time.After(exitTime):
+		return false
+	}
 }
 
 // ended returns what is to be said of a process that takes no more calls: err is why, and exit says how it ended.
@@ -202,6 +260,8 @@ func ended(err error, who string, timeout time.Duration, printed *output, exit f
 		e.Kind, e.Message = OutputError, fmt.Sprintf("%s printed more than %d MiB, and was killed: remove what prints for every item", who, maxOutput>>20)
 	case errors.Is(err, errLate):
 		e.Kind, e.Message = TimeoutError, fmt.Sprintf("%s gave no answer within %s (timeout), and was killed", who, timeout)
+	case errors.Is(err, errClosed):
+		e.Kind, e.Message = ExitError, who+" closed its connection to pipectl, as os.closerange(3, …) does, and was killed"
 	case errors.Is(err, errGone):
 		e.Kind, e.Message = ExitError, who+" "+exit()
 	default:

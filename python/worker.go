@@ -118,10 +118,23 @@ func (w *worker) failed(ctx context.Context, err error) error {
 	if errors.Is(err, errLate) {
 		showWhere(w.pid)
 	}
+	if errors.Is(err, errGone) && !w.soonExited() {
+		err = errClosed
+	}
 	killProcess(w.pid)
 	e := ended(err, "its Python process", w.timeout, w.printed, w.exit)
 	w.stop()
 	return e
+}
+
+// soonExited reports whether the process has ended, or does so within a moment.
+func (w *worker) soonExited() bool {
+	for end := time.Now().Add(exitTime); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if _, zombie := exitOf(w.pid); zombie || !exists(w.pid) {
+			return true
+		}
+	}
+	return false
 }
 
 // exit says how the process ended. Its parent, the main process, knows, too, once it has looked.

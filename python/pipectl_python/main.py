@@ -6,10 +6,11 @@ File descriptors 3, 4 and 5 are the control socket, the arena, and a pipe that s
 import faulthandler
 import fcntl
 import importlib
+import importlib.machinery
 import json
 import mmap
 import os
-import platform
+import re
 import select
 import signal
 import socket
@@ -19,7 +20,7 @@ import traceback
 
 CONTROL, ARENA, LIFE = 3, 4, 5
 
-# What can be asked for: the module and the function. Modules are imported when they are first needed.
+# What can be asked for: the module and the function.
 OPS = {
     "hello": ("main", "hello"),
     "exited": ("main", "exited"),
@@ -52,8 +53,9 @@ class Fault(Exception):
 class State:
     """What the main process holds from one request to the next."""
 
-    def __init__(self, control, arena):
+    def __init__(self, control, arena, library):
         self.control = control
+        self.library = library
         self.arena = arena  # an mmap of all of it
         self.objects = {}  # what references name, see refs.py
         self.children = set()  # process ids
@@ -109,8 +111,9 @@ LENGTH = struct.Struct("<I")
 ROOM = socket.CMSG_SPACE(4 * 4)  # for four descriptors
 
 
-def main():
-    """Serves pipectl until it is gone."""
+def main(folders, loaded, theirs):
+    """Serves pipectl until it is gone. folders are those of sys.path before the standard library's, which the bootstrap has taken out;
+    loaded has the names of the modules that the interpreter starts with, and theirs those of them that come from the folders."""
     for fd in (CONTROL, ARENA, LIFE):
         os.set_inheritable(fd, False)
     die_with_pipectl(LIFE)
@@ -118,28 +121,39 @@ def main():
     faulthandler.enable()  # a crash is printed with the line it happened in,
     faulthandler.register(signal.SIGUSR1)  # and a hang, before the process is killed
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(line_buffering=True, errors="backslashreplace")
-    if sys.path[0] == "":
-        del sys.path[0]  # the working directory, which is pipectl's
+        if hasattr(stream, "reconfigure"):  # else the interpreter's sitecustomize has put something else there
+            stream.reconfigure(line_buffering=True, errors="backslashreplace")
     sys.argv = ["pipectl"]
     control = socket.socket(fileno=CONTROL)
-    state = State(Connection(control), mmap.mmap(ARENA, 0))
+    state = State(Connection(control), mmap.mmap(ARENA, 0), importlib.import_module("pipectl_python.library").Library(folders, loaded, theirs))
     while True:
         body = state.control.receive()
         if body is None:
-            os.killpg(0, signal.SIGKILL)
+            os.killpg(os.getpid(), signal.SIGKILL)  # which it leads; the user's code may have taken it to another group
+            os.kill(os.getpid(), signal.SIGKILL)
         state.reap()
         state.control.answer(reply_to(state, json.loads(body[1:])))
 
 
 def die_with_pipectl(life):
-    """Has the kernel kill this group of processes when the pipe's other end is closed, whatever the processes do meanwhile."""
+    """Has the kernel kill this process and its group when the pipe's other end is closed, whatever the processes do meanwhile."""
     set_signal = 10  # F_SETSIG of <fcntl.h>, which the module fcntl lacks
-    fcntl.fcntl(life, set_signal, signal.SIGKILL)
-    fcntl.fcntl(life, fcntl.F_SETOWN, -os.getpgrp())
-    fcntl.fcntl(life, fcntl.F_SETFL, fcntl.fcntl(life, fcntl.F_GETFL) | os.O_ASYNC)
+    own = os.open(f"/proc/self/fd/{life}", os.O_RDONLY)  # a descriptor of its own has an owner of its own
+    for fd, owner in ((life, -os.getpgrp()), (own, os.getpid())):
+        fcntl.fcntl(fd, set_signal, signal.SIGKILL)
+        fcntl.fcntl(fd, fcntl.F_SETOWN, owner)
+        fcntl.fcntl(fd, fcntl.F_SETFL, fcntl.fcntl(fd, fcntl.F_GETFL) | os.O_ASYNC)
     if select.select([life], [], [], 0)[0]:  # it was closed before
         os.killpg(0, signal.SIGKILL)
+
+
+def flush():
+    """Writes out what the user's code has printed, as far as that can be: the code may have closed or replaced the streams."""
+    for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
+        try:
+            stream.flush()
+        except Exception:
+            pass
 
 
 def reply_to(state, request):
@@ -158,8 +172,8 @@ def reply_to(state, request):
 def hello(state, request):
     """Prepares the process."""
     state.python, state.pythonpath = request["python"], request["pythonpath"]
-    sys.path[0:0] = state.pythonpath
-    return {"version": platform.python_version(), "executable": sys.executable}
+    state.library.admit(state.pythonpath)
+    return {"version": sys.version.split()[0], "executable": sys.executable}
 
 
 def exited(state, request):
@@ -170,7 +184,7 @@ def exited(state, request):
 def describe(error):
     """Returns an exception as a reply has it."""
     if isinstance(error, Fault):
-        described = {"kind": error.kind, "message": str(error)}
+        described = {"kind": error.kind, "message": cut(str(error))}
         if error.address is not None:
             described["address"] = error.address
         if error.index is not None:
@@ -183,29 +197,71 @@ def describe(error):
 
 def class_name(error):
     kind = type(error)
-    if kind.__module__ in ("builtins", "__main__"):
+    module = kind.__module__
+    if not isinstance(module, str) or module in ("builtins", "__main__"):
         return kind.__qualname__
-    return kind.__module__ + "." + kind.__qualname__
+    return module + "." + kind.__qualname__
 
 
 def message_of(error):
+    """Returns an exception's text, with what a file is to blame for that hides a module of the standard library."""
     try:
-        return str(error)
-    except Exception as e:  # the user's class may be faulty
+        return cut(str(error) + hiding(str(error)))
+    except BaseException as e:  # the user's class may be faulty
         return "(its text can't be had: " + class_name(e) + ")"
+
+
+def text_of(error):
+    """Returns an exception's class and text."""
+    return ": ".join(filter(None, (class_name(error), message_of(error))))
+
+
+# How many characters are told of a text of the user's code.
+TOLD = 8 << 10
+
+
+def cut(text):
+    return text if len(text) <= TOLD else f"{text[:TOLD]}… {len(text) - TOLD} more characters"
+
+
+# What Python says of a module that lacks something.
+LACKING = re.compile(r"(?:module|from|;) '(\w+)")
+
+
+def hiding(message):
+    """Returns what belongs behind an exception's text where it is about a module of the user's that is imported in place of one of the
+    standard library."""
+    found = LACKING.search(message[:TOLD])
+    file = getattr(sys.modules.get(found[1]), "__file__", None) if found else None
+    own = os.path.dirname(os.__file__)
+    if not file or file.startswith(own + os.sep) or file in message:
+        return ""
+    if importlib.machinery.PathFinder.find_spec(found[1], [own, os.path.join(own, "lib-dynload")]) is None:
+        return ""
+    return f" ({file} hides Python's own module {found[1]}: rename it)"
 
 
 def trace(error):
     """Returns an exception's traceback as Python prints it, without this helper's frames and those of the import machinery."""
-    described = traceback.TracebackException.from_exception(error)
-    seen = set()
-    pending = [described]
-    while pending:
-        e = pending.pop()
-        if e is None or id(e) in seen:
-            continue
-        seen.add(id(e))
-        e.stack[:] = [f for f in e.stack if "/pipectl_python/" not in f.filename and not f.filename.startswith("<frozen importlib")]
-        pending += [e.__cause__, e.__context__]
-        pending += getattr(e, "exceptions", None) or []
-    return "".join(described.format()).rstrip("\n")
+    try:
+        described = traceback.TracebackException.from_exception(error)
+        seen = set()
+        pending = [described]
+        while pending:
+            e = pending.pop()
+            if e is None or id(e) in seen:
+                continue
+            seen.add(id(e))
+            e.stack[:] = filter(of_user, e.stack)
+            pending += [e.__cause__, e.__context__]
+            pending += getattr(e, "exceptions", None) or []
+        return cut("".join(described.format()).rstrip("\n"))
+    except BaseException:  # the user's class may be faulty
+        frames = filter(of_user, traceback.extract_tb(error.__traceback__))
+        return "Traceback (most recent call last):\n" + "".join(traceback.format_list(list(frames))) + text_of(error)
+
+
+def of_user(frame):
+    """Reports whether a frame is neither this helper's nor the import machinery's."""
+    name = frame.filename
+    return "/pipectl_python/" not in name and not name.startswith(("<frozen importlib", "<frozen zipimport")) and name != importlib.__file__

@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import sys
 
-from .main import Fault, class_name, message_of
+from .main import Fault, class_name, hiding, text_of
 
 STEP = re.compile(r"""\.(?P<name>[^\W\d]\w*)|\[(?P<index>-?\d+|"[^"]*"|'[^']*')\]|(?P<call>\(\))""")
 MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
@@ -68,12 +68,14 @@ def load(state, module):
         return importlib.import_module(module)
     except ModuleNotFoundError as e:
         missing = e.name or ""
+        if hiding(str(e)):
+            raise Fault("import", f"importing {module}: {text_of(e)}") from e
         if missing == module or module.startswith(missing + "."):
             looked = ", ".join(state.pythonpath) or "no folder of its own"
             raise Fault("import", f'there is no module "{missing}" in pythonpath ({looked}), nor in {interpreter(state)}{elsewhere(missing)}') from None
         raise Fault("import", f'importing {module}: there is no module "{missing}" in {interpreter(state)}{elsewhere(missing)}') from None
     except BaseException as e:
-        raise Fault("import", f"importing {module}: {class_name(e)}: {message_of(e)}") from e
+        raise Fault("import", f"importing {module}: {text_of(e)}") from e
 
 
 def interpreter(state):
@@ -89,9 +91,9 @@ def elsewhere(module):
         if program is None or not os.path.exists(program) or os.path.realpath(program) in tried:
             continue
         tried.add(os.path.realpath(program))
-        probe = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({top!r}) is None)"
+        probe = f"import sys; del sys.path[0]; import importlib.util; sys.exit(importlib.util.find_spec({top!r}) is None)"
         try:
-            if subprocess.run([program, "-c", probe], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=10).returncode == 0:
+            if subprocess.run([program, "-E", "-c", probe], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=10).returncode == 0:
                 return f'; {program} has it: set python = "{program}"'
         except (OSError, subprocess.TimeoutExpired):
             continue

@@ -11,9 +11,10 @@ import signal
 import socket
 import struct
 import sys
+import traceback
 
 from . import lift, refs, values
-from .main import ARENA, Connection, Fault, describe
+from .main import ARENA, Connection, Fault, describe, flush
 
 # After `C` and the letter: offset and room in the arena; a seed, and whether to take it.
 HEAD = struct.Struct("<2sqqQB")
@@ -30,13 +31,14 @@ def fork(state, request):
     """Forks a stage process. The request came with its socket and with the pipe that it prints to."""
     control, printed = state.control.files
     state.control.files = []
-    sys.stdout.flush()
-    sys.stderr.flush()
+    flush()
     parent = os.getpid()
     pid = os.fork()
     if pid == 0:
         try:
             become_stage(state, request, parent, control, printed)
+        except BaseException:
+            traceback.print_exc()
         finally:
             os._exit(1)
     os.close(control)
@@ -54,7 +56,9 @@ def become_stage(state, request, parent, control, printed):
     os.close(printed)
     state.control.sock.close()
     state.children.clear()
-    connection = Connection(socket.socket(fileno=control))
+    sock = socket.socket(fileno=control)
+    sock.settimeout(None)  # the user's code may have called setdefaulttimeout
+    connection = Connection(sock)
     torch = values.loaded("torch")
     if torch is not None:
         torch.set_num_threads(1)  # as in a DataLoader's workers

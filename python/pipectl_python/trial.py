@@ -18,6 +18,7 @@ import sys
 import time
 
 from . import lift
+from .main import flush
 
 SAMPLES = 8  # fetched in a trial, if there is time
 SEED = 1
@@ -123,8 +124,7 @@ class Trial:
 
     def run(self, end):
         """Runs the trial, until `end` at most, and returns itself."""
-        sys.stdout.flush()
-        sys.stderr.flush()
+        flush()
         reading, writing = os.pipe()
         pid = os.fork()
         if pid == 0:

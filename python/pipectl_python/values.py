@@ -7,6 +7,7 @@ user's code may write to it, and keep it.
 """
 
 import ctypes
+import importlib
 import io
 import mmap
 import os
@@ -155,7 +156,7 @@ class Dumped:
         try:
             dumper.dump(obj)
         except Exception as e:
-            raise Fault("result", f"{describe(obj)} can't be handed to another process") from e
+            raise Fault("result", f"{describe(obj)} can't be handed to another process: put the stages in a pool block, where one process does the work of all") from e
         self.pickle = file.getbuffer()
         self.buffers = dumper.buffers
         self.lengths = [byte_length(b) for b in self.buffers]
@@ -294,8 +295,6 @@ def read_data(reader, kind, shape, offset, length, form):
 
 def needed(module, form):
     """Imports a module that a form needs."""
-    import importlib
-
     try:
         return importlib.import_module(module)
     except ImportError as e:
