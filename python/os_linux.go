@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -90,10 +91,27 @@ func awaitGroup(pgid int) {
 	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		// Where this process is the first of a container, the orphans are its own.
 		unix.Wait4(-pgid, nil, unix.WNOHANG, nil)
-		if err := unix.Kill(-pgid, 0); errors.Is(err, unix.ESRCH) {
+		if !groupRuns(pgid) {
 			return
 		}
 	}
+}
+
+// groupRuns reports whether a process of a group hasn't ended. Those that have hold nothing, however long it takes until someone waits
+// for them.
+func groupRuns(pgid int) bool {
+	if errors.Is(unix.Kill(-pgid, 0), unix.ESRCH) {
+		return false
+	}
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return true
+	}
+	group := strconv.Itoa(pgid)
+	return slices.ContainsFunc(entries, func(e os.DirEntry) bool {
+		f, err := stat(e.Name())
+		return err == nil && f[2] == group && f[0] != "Z"
+	})
 }
 
 func killProcess(pid int) { unix.Kill(pid, unix.SIGKILL) } // it fails where it has ended

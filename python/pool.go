@@ -187,16 +187,21 @@ func (p *pool) longest() (status, bool) {
 	return slices.MinFunc(list, func(a, b status) int { return cmp.Compare(a.since, b.since) }), true
 }
 
-// common returns the stage that all workers at work are at, and the item if it is one worker; the first stage where they are at several.
-func (p *pool) common() (stage, item int) {
+// flooding returns the stage and the item at which too much was printed, as far as can be told: the worker at fault is at one item for
+// long, or all are at one stage. It returns the first stage elsewhere.
+func (p *pool) flooding() (stage, item int) {
 	list := p.atWork()
-	if len(list) == 0 || slices.ContainsFunc(list, func(s status) bool { return s.stage != list[0].stage }) {
+	slices.SortFunc(list, func(a, b status) int { return cmp.Compare(a.since, b.since) })
+	const long = 100 * time.Millisecond
+	switch {
+	case len(list) == 0:
+		return 0, -1
+	case len(list) == 1 || list[1].since-list[0].since > long:
+		return list[0].stage, list[0].item
+	case slices.ContainsFunc(list, func(s status) bool { return s.stage != list[0].stage }):
 		return 0, -1
 	}
-	if len(list) > 1 {
-		return list[0].stage, -1
-	}
-	return list[0].stage, list[0].item
+	return list[0].stage, -1
 }
 
 // failed returns the error of a stage that failed. Where a process has ended, what it printed last is part of it.
@@ -254,7 +259,7 @@ func (p *pool) call(ctx context.Context, op string, request, reply any) error {
 	if hung == nil && errors.As(err, &e) && (e.Kind == ExitError || e.Kind == OutputError) {
 		stage, item := 0, -1
 		if e.Kind == OutputError || p.setup.Workers == 0 {
-			stage, item = p.common()
+			stage, item = p.flooding()
 		}
 		e.Output = withoutHelper(e.Output)
 		return &stages.PoolError{Stage: stage, Item: item, Err: e}

@@ -7,8 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -29,6 +29,10 @@ class Compose:
         for t in self.transforms: x = t(x)
         return x
 def scale(x): return x * 2
+def together(samples): return samples
+class Faulty(GeneratorExit):
+    def __str__(self): raise SystemExit(7)
+Faulty.__module__ = None
 def noise(x): return x + random.random() + torch.rand(1)
 def misbehave(x):
     how = os.environ.get("HOW")
@@ -36,6 +40,13 @@ def misbehave(x):
         if how == "raise": raise ValueError("bad sample")
         if how == "kill": os.kill(os.getpid(), signal.SIGKILL)
         if how == "exit": sys.exit(3)
+        if how == "interrupt": raise KeyboardInterrupt
+        if how == "faulty": raise Faulty()
+        if how == "gone": print("before the end", flush=True); os._exit(0)
+        if how == "crash": print("before the end"); os.kill(os.getpid(), signal.SIGSEGV)
+        if how == "unpickled": return lambda: x
+        if how == "flood":
+            while True: print("x" * 1000)
         if how == "hang": time.sleep(1000)
     return x
 class Data(Dataset):
@@ -60,6 +71,11 @@ def plain(seed=5):
 // poolOf opens a pool of a loader, whose transform's steps are stages.
 func poolOf(t *testing.T, in Interpreter, loader string, steps int, workers int, change func(*Load, *stages.PoolSetup)) (*Load, stages.Pool, error) {
 	t.Helper()
+	return poolWith(t.Context(), t, in, loader, steps, workers, change)
+}
+
+func poolWith(ctx context.Context, t *testing.T, in Interpreter, loader string, steps int, workers int, change func(*Load, *stages.PoolSetup)) (*Load, stages.Pool, error) {
+	t.Helper()
 	load := &Load{Loader: "train:" + loader, Lift: []string{"transform"}, Kind: "object", Interpreter: in}
 	setup := stages.PoolSetup{Workers: workers, Batch: 4, Seed: 5, Stages: []stages.PoolStage{{Address: "load.data", Spec: load}}}
 	for i := range steps {
@@ -74,7 +90,7 @@ func poolOf(t *testing.T, in Interpreter, loader string, steps int, workers int,
 	if err := load.Fuses(setup.Stages); err != nil {
 		t.Fatal(err)
 	}
-	pool, err := load.OpenPool(t.Context(), setup)
+	pool, err := load.OpenPool(ctx, setup)
 	if err == nil {
 		t.Cleanup(func() {
 			if err := pool.Close(); err != nil {
@@ -219,12 +235,19 @@ func TestPoolFaults(t *testing.T) {
 		for _, tt := range []struct {
 			how, want, kind string
 			skip            bool
+			shown           string // in the error's detail
 		}{
 			{how: "raise", want: "ValueError: bad sample", kind: Exception},
 			{how: "raise", skip: true},
 			{how: "exit", want: "SystemExit: 3", kind: Exception},
 			{how: "kill", want: "SIGKILL", kind: ExitError},
-			{how: "hang", want: "was at it for longer than 500ms (timeout), and was killed", kind: TimeoutError},
+			{how: "hang", want: "was at it for longer than 500ms (timeout), and was killed", kind: TimeoutError, shown: "(most recent call first):\n  File \"*\", line * in misbehave"},
+			{how: "interrupt", want: "KeyboardInterrupt", kind: Exception, shown: "*, in misbehave\n*"},
+			{how: "interrupt", skip: true},
+			{how: "faulty", want: "Faulty: (its text can't be had: SystemExit)", kind: Exception, shown: "*, in misbehave\n*"},
+			{how: "gone", want: "ended with exit status 0", kind: ExitError, shown: "It printed last:\nbefore the end"},
+			{how: "crash", want: "SIGSEGV", kind: ExitError, shown: "before the end\nFatal Python error: Segmentation fault\n*in misbehave"},
+			{how: "flood", want: "printed more than 64 MiB", kind: OutputError},
 		} {
 			t.Run(fmt.Sprintf("%d workers, %s, %v", workers, tt.how, tt.skip), func(t *testing.T) {
 				in := torchCode(t, new(manager), "train", poolCode)
@@ -263,13 +286,129 @@ func TestPoolFaults(t *testing.T) {
 				if tt.how == "raise" && !strings.Contains(e.Traceback, "in misbehave") {
 					t.Errorf("traceback %s", e.Traceback)
 				}
+				shown := "(?s)" + strings.ReplaceAll(regexp.QuoteMeta(tt.shown), `\*`, ".*") + "$"
+				if !regexp.MustCompile(shown).MatchString(e.Detail()) || strings.Contains(e.Detail(), "pipectl_python") {
+					t.Errorf("shown: %s", e.Detail())
+				}
 				if err := pool.Close(); err != nil {
 					t.Error(err)
 				}
-				if err := syscall.Kill(-pid, 0); !errors.Is(err, syscall.ESRCH) {
-					t.Errorf("processes are left: %v", err)
+				if groupRuns(pid) {
+					t.Error("processes are left")
 				}
 			})
+		}
+	}
+}
+
+// TestPoolUnpickled makes batches that can't be handed to another process.
+func TestPoolUnpickled(t *testing.T) {
+	in := torchCode(t, new(manager), "train", poolCode)
+	in.Env = map[string]string{"HOW": "unpickled"}
+	_, pool, err := poolOf(t, in, "faulty", 2, 2, func(l *Load, s *stages.PoolSetup) {
+		s.Stages[3].Spec = &Collate{Collate: "train:together", in: l.Interpreter}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := pool.Start(t.Context(), stages.PoolMode{}); err != nil {
+		t.Fatal(err)
+	}
+	for err == nil {
+		_, err = pool.Next(t.Context())
+	}
+	var at *stages.PoolError
+	if !errors.As(err, &at) || at.Stage != 3 || at.Item != -1 || !strings.Contains(err.Error(), "Can't pickle local object 'misbehave") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestPoolInterrupted ends a run while a worker hangs, and while the main process does.
+func TestPoolInterrupted(t *testing.T) {
+	for _, workers := range []int{0, 2} {
+		in := torchCode(t, new(manager), "train", poolCode)
+		in.Env = map[string]string{"HOW": "hang"}
+		ctx, interrupt := context.WithCancel(t.Context())
+		defer interrupt()
+		_, pool, err := poolWith(ctx, t, in, "faulty", 2, workers, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := pool.Start(ctx, stages.PoolMode{}); err != nil {
+			t.Fatal(err)
+		}
+		time.AfterFunc(time.Second, interrupt)
+		for err == nil {
+			_, err = pool.Next(ctx)
+		}
+		p := opened(pool)
+		closing := make(chan struct{})
+		go func() {
+			defer close(closing)
+			if err := pool.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		select {
+		case <-closing:
+		case <-time.After(4 * time.Second): // torch alone waits 5 s for a worker
+			t.Errorf("%d workers: it is waited for", workers)
+			p.hold.kill()
+			<-closing
+		}
+		if !errors.Is(err, context.Canceled) || groupRuns(p.hold.pid) {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
+// TestPoolSmall has fewer items than a batch.
+func TestPoolSmall(t *testing.T) {
+	for _, module := range []string{"torch", "math"} {
+		in := torchCode(t, new(manager), "small", `
+import `+module+`, signal
+signal.signal(signal.SIGCHLD, signal.SIG_IGN) # as servers do; how processes ended must be known all the same
+class Data:
+    def __len__(self): return 3
+    def __getitem__(self, i):
+        if i == 3: raise IndexError
+        return i
+data = Data()
+`)
+		load := &Load{Dataset: "small:data", Kind: "object", Interpreter: in}
+		pool, err := load.OpenPool(t.Context(), stages.PoolSetup{Workers: 1, Batch: 4, DropLast: true, Stages: []stages.PoolStage{{Spec: load}, {}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := pool.Start(t.Context(), stages.PoolMode{Epochs: 1}); err != nil {
+			t.Fatal(err)
+		}
+		b, err := pool.Next(t.Context())
+		if err != nil || b.Len != 3 || !b.Last || pool.Steps() != 1 {
+			t.Errorf("with %s: %v, %+v, %d steps", module, err, b, pool.Steps())
+		}
+		if err := pool.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestWithoutHelper(t *testing.T) {
+	const helper = "  File \"/proc/1/fd/9/pipectl_python/pool.py\", line 3 in f\n"
+	const head, other = "Current thread 0x1 (most recent call first):\n", "Thread 0x2 (most recent call first):\n"
+	for _, tt := range []struct{ printed, want string }{
+		{"", ""},
+		{"one\n\ntwo", "one\n\ntwo"},
+		{"one\n" + head + "  File \"a.py\", line 1 in a\n" + helper + "  File \"worker.py\", line 2 in loop\nlast\n", "one\n" + head + "  File \"a.py\", line 1 in a\nlast"},
+		{other + "  File \"queues.py\", line 1 in _feed\n\n" + head + "  File \"a.py\", line 1 in a\n", "\n" + head + "  File \"a.py\", line 1 in a"},
+		{other + "  File \"a.py\", line 1 in a\n" + helper + "  ...\n", other + "  File \"a.py\", line 1 in a"},
+		{helper, strings.TrimSuffix(helper, "\n")}, // printed by the user's code
+		{"Fatal Python error: Aborted\n\n" + head + "  File \"a.py\", line 1 in a\n" + helper + "\nExtension modules: b (total: 1)\n", "Fatal Python error: Aborted\n\n" + head + "  File \"a.py\", line 1 in a"},
+		{"one\nTraceback (most recent call last):\n  File \"/lib/multiprocessing/resource_sharer.py\", line 1, in _serve\n    with\nBrokenPipeError: [Errno 32]\ntwo", "one\ntwo"},
+		{"Traceback (most recent call last):\n  File \"a.py\", line 1, in a\nE: e\n", "Traceback (most recent call last):\n  File \"a.py\", line 1, in a\nE: e"},
+	} {
+		if got := withoutHelper(tt.printed); got != tt.want {
+			t.Errorf("%q: got %q, want %q", tt.printed, got, tt.want)
 		}
 	}
 }

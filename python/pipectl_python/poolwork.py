@@ -106,7 +106,7 @@ def failure(error, stage, item):
     if isinstance(error, lift.NotLiftable):
         described["kind"] = "lift"
     elif REFUSED.search(described["message"]):
-        described = {"kind": "memory", "message": no_room(described["message"]), "traceback": described.get("traceback", "")}
+        described = {"kind": "memory", "message": no_room(described["message"])}
     described.update(stage=stage, index=item)
     return described
 
@@ -148,9 +148,11 @@ def die_with_parent():
     if parent == 1 or os.getppid() != parent:
         os._exit(1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if not faulthandler.is_enabled():  # it is in processes forked from the main one
-        faulthandler.enable()
-        faulthandler.register(signal.SIGUSR1)
+    if faulthandler.is_enabled():  # in a process forked from the main one
+        faulthandler.disable()  # torch has put handlers of its own in their place
+    else:
+        faulthandler.register(signal.SIGUSR1, 2)
+    faulthandler.enable(2)
 
 
 class Work:
