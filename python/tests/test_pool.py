@@ -1,3 +1,4 @@
+import marshal
 import os
 import random
 import signal
@@ -24,7 +25,7 @@ from torch.utils.data import (
 )
 
 from pipectl_python import lift
-from pipectl_python.poolwork import Control
+from pipectl_python.poolwork import Control, failure, shm_free
 from pipectl_python.torchpool import TorchPool, seed_all
 
 warnings.filterwarnings("ignore", "This DataLoader will create")
@@ -485,11 +486,63 @@ class Faults(unittest.TestCase):
         self.assertIsNone(first(first_step))
         self.assertEqual(first(not_again), (1, 0, "index 100 is out of bounds for dimension 0 with size 4"))
         self.assertRegex(first(lambda x: os._exit(4))[2], "the process that tried the first batch ended with exit status 4")
-        self.assertRegex(first(first_step, Counted(n=0), sampler=[])[2], "yields no batches")
+        self.assertRegex(first(first_step, Counted(n=0), sampler=[])[2], "yields no batches: its sampler is empty$")
+        self.assertRegex(first(first_step, Counted(n=3), drop_last=True)[2], "yields no batches: .* fewer samples than a batch .*: set drop_last = false$")
+
+        def interrupted(worker):
+            raise KeyboardInterrupt
+
+        f = first(first_step, num_workers=2, worker_init_fn=interrupted)
+        self.assertEqual(f, (0, -1, ""))
+        self.assertEqual(first(first_step, num_workers=2, worker_init_fn=lambda worker: os._exit(4))[:2], (0, -1))
         self.assertRegex(first(first_step, Stream(0))[2], "yields no samples")
         f = first(lambda x: x.expand(1 << 34, 4)[:, :1], num_workers=2, collate_fn=lambda s: s[0][0])
         self.assertEqual(f[0], 2)
         self.assertRegex(f[2], r"/dev/shm has .* MiB free, and the workers hand over batches of .* there, up to 8 at a time .*docker run --shm-size=")
+
+    def test_the_same_samples_are_tried_each_time(self):
+        def tried(loader):
+            pool = new_pool(loader, 0, [])
+            random.seed()
+            torch.seed()
+            pool.seed()
+            return pool.sample()[0]
+
+        def order():
+            return DataLoader(Counted(n=1000), BATCH, shuffle=True)
+
+        seed_all(SEED)
+        want = next(iter(order()))
+        for _ in range(3):
+            self.assertEqual(tried(order()), want[1][:2].tolist())
+
+    def test_a_trial_is_seeded(self):
+        drawn = []
+
+        def draws(x):
+            raise ValueError(str(torch.rand(1).item()))
+
+        for _ in range(2):
+            torch.seed()
+            pool = new_pool(DataLoader(Counted(n=1000), BATCH, shuffle=True), 0, ["transform"], calls=[("transform", draws)])
+            failure = pool.first()["failure"]
+            drawn.append((failure["index"], failure["message"]))
+        self.assertEqual(drawn[0], drawn[1])
+
+    def test_a_stream_shorter_than_a_batch(self):
+        for workers in (0, 2):
+            pool = new_pool(DataLoader(Stream(3), BATCH, drop_last=True, num_workers=workers), workers, [])
+            self.addCleanup(pool.close)
+            pool.start(*ZERO)
+            self.assertRegex(pool.next()[0]["failure"]["message"], "no batches: .* fewer than a batch .*: set drop_last = false$")
+
+    def test_shared_memory_is_counted(self):
+        pool = new_pool(DataLoader(Counted(), BATCH, num_workers=2, prefetch_factor=3), 2, [])
+        free = shm_free()
+        fits = free // 10  # three batches and the one being made, of two workers, and two that the step has
+        self.assertIsNone(pool._room(fits))
+        self.assertRegex(pool._room(fits + free // 50)["failure"]["message"], "up to 10 at a time")
+        self.assertIsNone(new_pool(DataLoader(Counted(), BATCH), 0, [])._room(free))
 
     def test_no_processes_are_left(self):
         pool = new_pool(DataLoader(Counted(), BATCH), 3, [])
@@ -498,6 +551,41 @@ class Faults(unittest.TestCase):
         pool.close()
         for pid in pids:
             self.assertFalse(os.path.exists("/proc/%d" % pid))
+
+
+class Failures(unittest.TestCase):
+    def test_shared_memory(self):
+        for error, want in (
+            ("unable to write to file </torch_1_2_0>: No space left on device (28)", "/dev/shm has .* MiB free, .*docker run --shm-size=.*torch says: unable"),
+            ("unable to allocate shared memory(shm) for file </torch_1_2_0>: No space left on device (28)", "/dev/shm has"),
+            ("unable to open shared memory object </torch_1_2_0> in read-write mode: Read-only file system (30)", "/dev/shm is read-only"),
+        ):
+            f = failure(RuntimeError(error), 3, -1)
+            self.assertEqual((f["kind"], f["stage"], f["index"]), ("memory", 3, -1))
+            self.assertRegex(f["message"], want)
+        for error in ("unable to open shared memory object </torch_1_2_0> in read-write mode: Too many open files (24)", "No space left on device"):
+            self.assertEqual(failure(RuntimeError(error), 3, -1)["kind"], "exception")
+
+    def test_faulty_exceptions(self):
+        class Text(str):
+            pass
+
+        class Subclass(Exception):
+            def __str__(self):
+                return Text("text")
+
+        class Interrupting(type):
+            def __getattribute__(cls, name):
+                if name == "__qualname__":
+                    raise KeyboardInterrupt
+                return super().__getattribute__(name)
+
+        class Faulty(Exception, metaclass=Interrupting):
+            pass
+
+        self.assertEqual(marshal.loads(marshal.dumps(failure(Subclass(), 1, 2)))["message"], "text")
+        f = failure(Faulty(), 1, 2)
+        self.assertEqual((f["kind"], f["stage"], f["index"]), ("exception", 1, 2))
 
 
 class Notes(unittest.TestCase):
