@@ -129,9 +129,30 @@ func TestOwnFrames(t *testing.T) {
   File "/usr/lib/python3.11/importlib/__init__.py", line 126 in import_module
   File "<frozen importlib._bootstrap>", line 1 in _call
   File "/proc/7/fd/5/pipectl_python/serve.py", line 94 in serve
+    connection.send(answer)
   File "<string>", line 17 in <module>`}
 	want := "It printed last:\nCurrent thread 0x1 (most recent call first):\n  File \"/home/u/train.py\", line 3 in hangs"
 	if got := e.Detail(); got != want {
 		t.Errorf("got %s\nwant %s", got, want)
 	}
+}
+
+// TestLimitedMemory makes an arena in an address space that has no room for twice the machine's memory.
+func TestLimitedMemory(t *testing.T) {
+	if os.Getenv("PIPECTL_TEST_LIMITED") == "" {
+		cmd := exec.Command("sh", "-c", "ulimit -v 4000000 && exec \"$0\" -test.run '^TestLimitedMemory$'", os.Args[0])
+		cmd.Env = append(os.Environ(), "PIPECTL_TEST_LIMITED=1")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
+		return
+	}
+	a, err := newArena()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(a.mem) > 4000000<<10 {
+		t.Errorf("%d bytes are mapped", len(a.mem))
+	}
+	a.close()
 }

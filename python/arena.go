@@ -27,7 +27,7 @@ type arena struct {
 }
 
 // leastArena is the least size of an arena that isn't given up.
-const leastArena = 1 << 30
+const leastArena = 256 << 20
 
 // newArena makes an arena twice the size of the machine's memory, so that it is full only after that, or smaller where the process may
 // not have as much address space.

@@ -67,7 +67,11 @@ var ownFrame = regexp.MustCompile(`^ *File "([^"]*/pipectl_python/\w+\.py|[^"]*/
 // lastLines returns the end of what a process printed, as much of it as a reader can take in.
 func lastLines(output string) string {
 	const lines, width = 15, 160
-	list := slices.DeleteFunc(strings.Split(strings.TrimRight(output, "\n"), "\n"), ownFrame.MatchString)
+	own := false
+	list := slices.DeleteFunc(strings.Split(strings.TrimRight(output, "\n"), "\n"), func(line string) bool {
+		own = ownFrame.MatchString(line) || own && strings.HasPrefix(line, "    ") // its source
+		return own
+	})
 	list = list[max(len(list)-lines, 0):]
 	for i, line := range list {
 		if r := []rune(line); len(r) > width {

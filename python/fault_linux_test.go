@@ -32,6 +32,9 @@ def raises(x): raise ValueError("item is  bad")
 def closes(x):
     os.closerange(3, 100)
     time.sleep(60)
+def returns(x):
+    os.closerange(3, 100)
+    return x
 class Mute(BaseException):
     __module__ = None
     def __str__(self): raise KeyboardInterrupt
@@ -68,6 +71,7 @@ func TestFaults(t *testing.T) {
 		{"raises", Exception, "ValueError: item is bad", "in raises\n    def raises(x): raise ValueError(\"item is  bad\")\n"},
 		{"sys_exit", Exception, "SystemExit: stop", "in sys_exit"},
 		{"closes", ExitError, "its Python process closed its connection to pipectl, as os.closerange(3, …) does, and was killed", ""},
+		{"returns", ExitError, "its Python process ended with exit status 1", "It printed last:\nThe code has closed the descriptor that pipectl reaches it by"},
 		{"mute", Exception, "Mute: (its text can't be had: KeyboardInterrupt)", "in mute"},
 		{"interrupts", Exception, "KeyboardInterrupt", "in interrupts"},
 		{"chatters", Exception, "ValueError: " + strings.Repeat("much ", 200) + "…", "more characters"},

@@ -3,6 +3,7 @@
 File descriptors 3, 4 and 5 are the control socket, the arena, and a pipe that stays open as long as pipectl lives.
 """
 
+import errno
 import faulthandler
 import fcntl
 import importlib
@@ -87,7 +88,10 @@ class Connection:
         """Returns the next frame, or None at the end."""
         data = self.buffer
         while len(data) < 4 or len(data) < 4 + LENGTH.unpack_from(data)[0]:
-            more, ancillary, _, _ = self.sock.recvmsg(1 << 16, ROOM)
+            try:
+                more, ancillary, _, _ = self.sock.recvmsg(1 << 16, ROOM)
+            except OSError as e:
+                self.closed(e)
             for level, kind, fds in ancillary:
                 if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
                     for (fd,) in struct.iter_unpack("i", fds[: len(fds) // 4 * 4]):
@@ -101,7 +105,19 @@ class Connection:
         return data[4:end]
 
     def send(self, body):
-        self.sock.sendall(LENGTH.pack(len(body)) + body)
+        try:
+            self.sock.sendall(LENGTH.pack(len(body)) + body)
+        except OSError as e:
+            self.closed(e)
+
+    def closed(self, error):
+        """Ends the process if the user's code has closed the socket, or put something else there; raises other errors."""
+        if error.errno not in (errno.EBADF, errno.ENOTSOCK):
+            raise error
+        try:
+            os.write(2, b"The code has closed the descriptor that pipectl reaches it by, as os.closerange(3, n) does.\n")
+        finally:
+            os._exit(1)
 
     def answer(self, reply):
         self.send(b"J" + json.dumps(reply).encode())
