@@ -60,7 +60,7 @@ func check(e *Experiment) (arranged *Experiment, types []stages.Type, problems [
 				break
 			}
 			if err := spec.Accepts(t); err != nil {
-				problems = append(problems, mismatch(s, t, err))
+				problems = append(problems, mismatch(s, t, shapeAdvice(e, types[:i+1], err)))
 			}
 		}
 		if i+1 < len(types) {
@@ -69,6 +69,34 @@ func check(e *Experiment) (arranged *Experiment, types []stages.Type, problems [
 		t = next
 	}
 	return e, types, problems
+}
+
+// shapeAdvice returns err, the step's, with what may make an end to it where its pictures or tensors are of many sizes only because the
+// file doesn't say what a stage gives. types[i] is the type that stage i gets, the last of them the step's.
+func shapeAdvice(e *Experiment, types []stages.Type, err error) error {
+	last := len(types) - 1
+	if k := types[last].Kind; types[last].Fixed() || k != stages.Image && k != stages.Tensor {
+		return err
+	}
+	for i := last - 1; i >= 0; i-- {
+		in, out := types[i], types[i+1]
+		shaper, ok := e.Stages[i].Spec.(stages.Shaper)
+		if !ok && in.Fixed() || ok && !shaper.Shapeless() {
+			break
+		}
+		if !ok {
+			continue
+		}
+		shape := "[height, width, 3]"
+		switch {
+		case in.Fixed() && in.Kind == out.Kind:
+			shape = fmt.Sprintf("[%d, %d, %d]", in.Shape[0], in.Shape[1], in.Shape[2])
+		case out.Kind == stages.Tensor:
+			shape = "[channels, height, width]"
+		}
+		return fmt.Errorf("%s doesn't say what shape it gives: if that is always the same, set shape = %s on its block. If it isn't: %w", e.Stages[i].Address, shape, err)
+	}
+	return err
 }
 
 func mismatch(s Stage, in stages.Type, err error) Problem {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pipectl/pipectl/gpu"
 	"github.com/pipectl/pipectl/stages"
 )
 
@@ -86,6 +87,45 @@ func TestCheck(t *testing.T) {
 	}
 	if len(problems) != 1 || problems[0].Address != "prepare.decode" || problems[0].Summary != "prepare.decode can't take float32 1×2×2" {
 		t.Errorf("problems %+v", problems)
+	}
+}
+
+// shaper is a stage of which only the file says what shape it gives.
+type shaper struct {
+	stages.StageSpec
+	out       stages.Type
+	shapeless bool
+}
+
+func (s shaper) Output(stages.Type) (stages.Type, error) { return s.out, nil }
+func (s shaper) Shapeless() bool                         { return s.shapeless }
+
+// TestShapeAdvice names the block whose shape is missing.
+func TestShapeAdvice(t *testing.T) {
+	const refused = "It takes float32 C×H×W tensors of one size, and gets float32 3×?×?. A stage is missing above the one that makes the tensor: one that makes all pictures the same size, such as augment \"random_resized_crop\" or prepare \"center_crop\"."
+	normalize := &stages.Normalize{Mean: []float64{0, 0, 0}, Std: []float64{1, 1, 1}}
+	for _, tt := range []struct {
+		name  string
+		specs []any
+		want  string
+	}{
+		{"after a crop", []any{&stages.RandomResizedCrop{Size: []int{64}}, shaper{out: stages.ImageType(0, 0), shapeless: true}, normalize},
+			"prepare.s1 doesn't say what shape it gives: if that is always the same, set shape = [64, 64, 3] on its block. If it isn't: " + refused},
+		{"after pictures of many sizes", []any{shaper{out: stages.ImageType(0, 0), shapeless: true}, normalize},
+			"prepare.s0 doesn't say what shape it gives: if that is always the same, set shape = [height, width, 3] on its block. If it isn't: " + refused},
+		{"a tensor", []any{shaper{out: stages.TensorType(3, 0, 0), shapeless: true}},
+			"prepare.s0 doesn't say what shape it gives: if that is always the same, set shape = [channels, height, width] on its block. If it isn't: " + refused},
+		{"of another stage", []any{shaper{out: stages.ImageType(0, 0)}, normalize}, refused},
+	} {
+		e := &Experiment{Stages: []Stage{{Address: "load.d", Block: stages.Load, Spec: shaper{out: stages.ImageType(0, 0)}}}}
+		for i, spec := range tt.specs {
+			e.Stages = append(e.Stages, Stage{Address: fmt.Sprintf("prepare.s%d", i), Block: stages.Prepare, Spec: spec})
+		}
+		e.Stages = append(e.Stages, Stage{Address: "train.step", Block: stages.Train, Spec: &gpu.CNN{Width: 4, Depth: 1, Stride: 1}})
+		_, problems := Check(e)
+		if len(problems) != 1 || problems[0].Address != "train.step" || problems[0].Detail != tt.want {
+			t.Errorf("%s: %+v\nwant %s", tt.name, problems, tt.want)
+		}
 	}
 }
 

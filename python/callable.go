@@ -46,6 +46,9 @@ func (c *Callable) Output(in stages.Type) (stages.Type, error) {
 	return outputType(c.Kind, c.Shape), nil
 }
 
+// Shapeless reports whether the file leaves shape out where what the callable returns has one.
+func (c *Callable) Shapeless() bool { return shapeless(c.Kind, c.Shape) }
+
 func (c *Callable) reference() reference {
 	role := "callable"
 	if c.Part != "" {

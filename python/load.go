@@ -34,6 +34,9 @@ func (l *Load) reference() reference {
 	return reference{"dataset", l.Dataset, l.Args}
 }
 
+// Shapeless reports whether the file leaves shape out where the items have one.
+func (l *Load) Shapeless() bool { return shapeless(l.Kind, l.Shape) }
+
 // Apart returns a copy with processes of its own.
 func (l *Load) Apart(name string) any {
 	own := *l

@@ -31,6 +31,10 @@ func outputType(output string, shape []int) stages.Type {
 	return stages.Type{Kind: stages.Object}
 }
 
+func shapeless(output string, shape []int) bool {
+	return len(shape) == 0 && output != "object" && output != "encoded"
+}
+
 // shapeProblems reports a shape that output can't have.
 func shapeProblems(output string, shape []int) []stages.Problem {
 	want := ""

@@ -29,6 +29,12 @@ type Processes interface {
 // Inheritor is implemented by a spec that has attributes of the load block's spec where it leaves them out.
 type Inheritor interface{ Inherit(load any) }
 
+// Shaper is implemented by a spec that only the file can tell the shape of what it makes: by its attribute shape.
+type Shaper interface {
+	// Shapeless reports whether the file leaves it out.
+	Shapeless() bool
+}
+
 // CollateSpec is implemented by a pointer to what operators of the batch block add to its attributes.
 type CollateSpec interface {
 	Remote
