@@ -124,7 +124,7 @@ func TestForms(t *testing.T) {
 		{"grey", Callable{Callable: "train:grey", Kind: "image"}, image(), `gave a PIL image of mode L where output = "image" needs a PIL image of mode RGB, or uint8 (H, W, 3): .convert("RGB") makes it one`},
 		{"text", Callable{Callable: "train:text", Kind: "tensor"}, tensor(), `gave a str where output = "tensor" needs float32`},
 		{"none", Callable{Callable: "train:none", Kind: "encoded"}, tensor(), `gave None where output = "encoded" needs bytes`},
-		{"unpicklable", Callable{Callable: "train:unpicklable"}, tensor(), `a function can't be handed to another process`},
+		{"unpicklable", Callable{Callable: "train:unpicklable"}, tensor(), `a function can't be handed to another process: put the stages in a pool block, where one process does the work of all`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
