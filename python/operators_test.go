@@ -72,12 +72,12 @@ func TestInherit(t *testing.T) {
 	own := make(stages.Prepare).(*Callable)
 	own.Pythonpath, own.Part = []stages.Path{"."}, "target"
 	own.Inherit(load)
-	if want := `"python3" ["."] []`; own.key() != want || own.Part != "target" {
+	if want := `"python3" ["."] [] ""`; own.key() != want || own.Part != "target" {
 		t.Errorf("got %s, part %s, want %s", own.key(), own.Part, want)
 	}
 	step := make(stages.Train).(*Train)
 	step.Inherit(new(stages.Synthetic))
-	if want := `"python3" ["."] []`; step.key() != want {
+	if want := `"python3" ["."] [] ""`; step.key() != want {
 		t.Errorf("got %s, want %s", step.key(), want)
 	}
 }

@@ -425,7 +425,7 @@ class Finds(unittest.TestCase):
         for name, error in [
             (":both", "there are 2 DataLoaders in there:both: name one, there:both[0] or there:both[1]"),
             ("", "there are 2 DataLoaders in there: name one, there:one or there:two"),
-            (":needs", "there:needs needs root and size: add a function to there that takes no arguments and returns the DataLoader, and name that"),
+            (":needs", "there:needs needs root and size: write a function that takes no arguments, calls it and returns the DataLoader, here or in a file of its own, and name that"),
             (":number", "there:number is an int, not a DataLoader or dataset, or a function that returns one. " + has),
             (":on", 'module there has no attribute "on"; did you mean "one"? ' + has),
         ]:
