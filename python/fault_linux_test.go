@@ -201,10 +201,14 @@ func TestStartErrors(t *testing.T) {
 	if err := os.WriteFile(old, []byte("#!/bin/sh\necho warming up\necho it is too old >&2\nexit 1\n"), 0o777); err != nil {
 		t.Fatal(err)
 	}
+	other := filepath.Join(t.TempDir(), "other")
+	if err := os.WriteFile(other, []byte("#!/bin/sh\n[ $1 = --version ] && echo other 1.0 || exit 2\n"), 0o777); err != nil {
+		t.Fatal(err)
+	}
 	for _, tt := range []struct{ python, want string }{
 		{"no-such-python", `the interpreter "no-such-python" can't be run: executable file not found in $PATH`},
-		{old, fmt.Sprintf("%q is no Python interpreter, by what it answers to --version: it is too old", old)},
-		{"true", `"true" is no Python interpreter, by what it answers to --version: the Python process (true) ended with exit status 0`},
+		{old, fmt.Sprintf("%q is no Python interpreter, or can't start one: it is too old", old)},
+		{other, fmt.Sprintf("%q is no Python interpreter: it answers \"other 1.0\" to --version", other)},
 	} {
 		in := &Interpreter{Python: tt.python, Timeout: time.Minute, manager: m}
 		_, err := in.start(t.Context())

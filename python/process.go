@@ -118,7 +118,7 @@ func startMain(ctx context.Context, in *Interpreter, m *manager) (_ *Main, err e
 		var e *Error
 		if errors.As(err, &e) && e.Kind == ExitError {
 			e.Kind = StartError
-			e.Message = startMessage(in.program(), cmd, e)
+			explainStart(e, in.program(), cmd)
 		}
 		return nil, err
 	}
@@ -126,8 +126,8 @@ func startMain(ctx context.Context, in *Interpreter, m *manager) (_ *Main, err e
 	return p, nil
 }
 
-// startMessage says why what was started for the interpreter ended before the helper could answer: e is what is known of that.
-func startMessage(program string, cmd *exec.Cmd, e *Error) string {
+// explainStart completes e, which is about what was started for the interpreter, and ended before the helper could answer.
+func explainStart(e *Error, program string, cmd *exec.Cmd) {
 	why := e.Message
 	if lines := strings.Split(e.Output, "\n"); e.Output != "" {
 		why = strings.TrimSpace(lines[len(lines)-1])
@@ -141,16 +141,23 @@ func startMessage(program string, cmd *exec.Cmd, e *Error) string {
 	defer cancel()
 	version := exec.CommandContext(ctx, cmd.Path, "--version")
 	version.Env, version.WaitDelay = cmd.Env, time.Second
-	said, _ := version.CombinedOutput() // it may fail like the first
-	if !pythonVersion.Match(said) {
-		return fmt.Sprintf("%q is no Python interpreter, by what it answers to --version: %s", program, why)
+	said, err := version.CombinedOutput()
+	switch first, _, _ := strings.Cut(strings.TrimSpace(string(said)), "\n"); {
+	case pythonVersion.Match(said):
+	case err == nil: // another program, whose output is about what it takes the helper for
+		e.Message, e.Output = fmt.Sprintf("%q is no Python interpreter: it answers %q to --version", program, first), ""
+		return
+	default:
+		e.Message = fmt.Sprintf("%q is no Python interpreter, or can't start one: %s", program, why)
+		return
 	}
+	e.Message = why
 	for _, v := range slices.Backward(cmd.Env) {
 		if home, ok := strings.CutPrefix(v, "PYTHONHOME="); ok && home != "" && strings.HasPrefix(why, "Fatal") {
-			return fmt.Sprintf("the interpreter %q doesn't start with PYTHONHOME = %q: %s", program, home, why)
+			e.Message = fmt.Sprintf("the interpreter %q doesn't start with PYTHONHOME = %q: %s", program, home, why)
+			return
 		}
 	}
-	return why
 }
 
 var pythonVersion = regexp.MustCompile(`(?m)^Python \d`)
