@@ -44,7 +44,7 @@ test-core: tests ## run the tests that need no PyTorch
 
 tests: deps test-cuda
 	$(TEST) $(RACE) -timeout 12m $(PACKAGES)
-	$(if $(RACE),$(TEST) -run 'TestLearnsFashion|TestNoAllocation' ./gpu/cpu ./engine) # what the race detector is too slow for
+	$(if $(RACE),$(TEST) -run 'TestLearnsFashion|TestNoAllocation|TestFaults' ./gpu/cpu ./engine ./results) # what the race detector is too slow for
 
 emulator: $(EMULATOR) ## build an emulated CUDA driver for tests, with g++ alone
 
