@@ -242,13 +242,8 @@ func (s *search) try(ctx context.Context, c candidate, rivals int) (kept bool, e
 		return trial.Judge()
 	})
 	t.take(trial)
-	var failure *variantError
-	switch {
-	case errors.As(err, &failure) && ctx.Err() == nil:
-		t.Outcome, t.Reason, err = Failed, fmt.Sprintf("It can't be measured: %v.", failure.err), nil
-	case err != nil:
-		t.Reason = fmt.Sprintf("It was stopped after %d rounds.", trial.Rounds())
-	default:
+	measured, err := t.ended(ctx, err, trial.Rounds())
+	if measured {
 		t.Outcome, t.Reason = s.conclude(finding, trial)
 	}
 	kept = t.Outcome == Kept
@@ -274,6 +269,20 @@ func (t *Try) take(trial *bisect.Trial) {
 		speedup := trial.Speedup()
 		t.Before, t.After, t.Speedup, t.Rounds = &before, &after, &speedup, trial.Rounds()
 	}
+}
+
+// ended notes why a trial wasn't measured to its end, and reports whether it was. That a variant can't be measured is no error of the search.
+func (t *Try) ended(ctx context.Context, err error, rounds int) (measured bool, _ error) {
+	var failure *variantError
+	switch {
+	case errors.As(err, &failure) && ctx.Err() == nil:
+		t.Outcome, t.Reason = Failed, fmt.Sprintf("It can't be measured: %v.", failure.err)
+		return false, nil
+	case err != nil:
+		t.Reason = fmt.Sprintf("It was stopped after %d rounds.", rounds)
+		return false, err
+	}
+	return true, nil
 }
 
 // trim tries fewer workers where those that were kept gain less than was foretold: as many as are foretold to gain what was measured.
@@ -304,12 +313,9 @@ func (s *search) trim(ctx context.Context, c candidate, speedup bisect.Estimate)
 		return trial.Judge()
 	})
 	t.take(shown)
-	var failure *variantError
+	measured, err := t.ended(ctx, err, trial.Rounds())
 	switch {
-	case errors.As(err, &failure) && ctx.Err() == nil:
-		t.Outcome, t.Reason, err = Failed, fmt.Sprintf("It can't be measured: %v.", failure.err), nil
-	case err != nil:
-		t.Reason = fmt.Sprintf("It was stopped after %d rounds.", trial.Rounds())
+	case !measured:
 	case finding == bisect.Slight:
 		t.Outcome, t.Reason = Kept, fmt.Sprintf("Fewer workers do: more of them gain less than min_effect = %g, at confidence %g.", s.cfg.MinEffect, s.cfg.Confidence)
 	default:
