@@ -145,7 +145,7 @@ type pool struct {
 	freed []int64 // batches that the process may let go of
 }
 
-// The words of the control region, as class Control of poolwork.py lays them out: first the generation, then the workers' status, then
+// The words of the control region, as class Control of control.py lays them out: first the generation, then the workers' status, then
 // two modes.
 const (
 	controlHead   = 8

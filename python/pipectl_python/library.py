@@ -12,7 +12,7 @@ import sys
 import tokenize
 from importlib.machinery import FrozenImporter, ModuleSpec, PathFinder
 
-from . import adopt, finding, lift, miniloader, pool, poolwork, refs, serve, step, trial, values
+from . import adopt, control, copies, finding, fresh, lift, miniloader, pool, poolwork, refs, serve, step, trial, values
 
 # The module that imports torch, and so can't be loaded before the user's code.
 LATE = "pipectl_python.torchpool"

@@ -9,7 +9,9 @@ import time
 
 from . import lift, refs, values
 from .main import ARENA, Fault
-from .poolwork import FAILED, FILLER, Control, Failed, Work, bytes_of, die_with_parent, failure, mib, shm_free
+from .control import Control
+from .copies import bytes_of
+from .poolwork import FAILED, FILLER, Failed, Work, die_with_parent, failure, mib, shm_free
 
 # A share of an epoch from which starting the workers anew is worth a remark.
 NOTICEABLE = 0.05

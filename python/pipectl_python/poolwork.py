@@ -1,92 +1,20 @@
 """What a worker of a pool does: it makes whole batches, stage by stage, keeps and replays what passes between stages, and says
 in words that pipectl shares how it gets on."""
 
-import collections
-import copy
 import ctypes
 import faulthandler
 import marshal
-import mmap
 import os
 import re
 import signal
-import sys
 import time
 
 from . import lift
+from .control import clock
+from .copies import bytes_of, copied, leaves, same, shallow
 from .main import describe
 
 BATCH, FILLER, FAILED = range(3)  # kinds of what a worker hands over
-
-_clock = time.perf_counter_ns  # CLOCK_MONOTONIC, which all processes share
-
-
-class Control:
-    """Words of 64 bits that the pool's processes and pipectl share.
-
-    Word 0 is the generation: the number of modes there have been. From word 8 on, each worker has 8 words: the stage that it is at
-    (-1: none), the item (-1: none in particular), since when (CLOCK_MONOTONIC, ns), and its process's id. After them lie two
-    modes, of which the generation's lowest bit chooses: from, to, batches to keep a worker, and the bytes that each worker
-    may keep at each boundary."""
-
-    def __init__(self, workers, stages, path=None, offset=0):
-        self.workers, self.stages, self.path, self.offset = workers, stages, path, offset
-        size = self.size(workers, stages)
-        if path is None:
-            self.map = mmap.mmap(-1, size)
-            words = memoryview(self.map)
-        else:
-            page = offset - offset % mmap.ALLOCATIONGRANULARITY
-            fd = os.open(path, os.O_RDWR)
-            try:
-                self.map = mmap.mmap(fd, offset - page + size, offset=page)
-            finally:
-                os.close(fd)
-            words = memoryview(self.map)[offset - page : offset - page + size]
-        self.words = words.cast("q")
-
-    @staticmethod
-    def size(workers, stages):
-        """Returns the bytes that it takes."""
-        return 8 * (8 + 8 * max(workers, 1) + 2 * (3 + stages))
-
-    def __reduce__(self):
-        return Control, (self.workers, self.stages, self.path, self.offset)
-
-    def _mode(self, generation):
-        return 8 + 8 * max(self.workers, 1) + generation % 2 * (3 + self.stages)
-
-    def write(self, first, to, keep, limits):
-        """Sets a new mode and returns its generation."""
-        generation = self.words[0] + 1
-        at = self._mode(generation)
-        values = [first, to, keep] + list(limits)
-        for i in range(3 + self.stages):
-            self.words[at + i] = values[i] if i < len(values) else 0
-        self.words[0] = generation
-        return generation
-
-    def read(self):
-        """Returns the generation and its mode as write took it."""
-        while True:
-            generation = self.words[0]
-            at = self._mode(generation)
-            mode = self.words[at : at + 3 + self.stages].tolist()
-            if self.words[0] == generation:
-                return generation, mode[0], mode[1], mode[2], mode[3:]
-
-    def renew(self, worker):
-        """Takes a worker's stage as one that it begins now."""
-        self.words[10 + 8 * worker] = _clock()
-
-    def vacate(self, worker):
-        """Sets the status of a worker that there isn't."""
-        at = 8 + 8 * worker
-        self.words[at], self.words[at + 1], self.words[at + 3] = -1, -1, 0
-
-    def status(self, worker):
-        """Returns a worker's stage, item, since when, and process id."""
-        return tuple(self.words[8 + 8 * worker : 12 + 8 * worker])
 
 
 class Failed(Exception):
@@ -179,7 +107,7 @@ class Work:
         self.generation, self.turn = -1, 0
         self._empty()
         self.threads = None  # how many more there were after each stage, while the first batch was made
-        self.ended = _clock()
+        self.ended = clock()
         self.cpu = time.process_time_ns()
 
     def __getstate__(self):
@@ -195,7 +123,7 @@ class Work:
     def batch(self, indices, epoch=0, last=False, stream=None, drop_last=False):
         """Makes a batch of dataset[i] for the indices, or of as many of the Stream's samples, and returns its account, marshalled,
         and the batch. Raises StopIteration at the stream's end."""
-        began = _clock()
+        began = clock()
         generation, first, to, keep, limits = self.control.read()
         if generation != self.generation:
             self.generation, self.turn = generation, 0
@@ -222,7 +150,7 @@ class Work:
         except Failed as e:
             described, data, samples = e.failure, None, []
         self.control.words[self.at] = -1  # not where the process is about to end: then they say where it was
-        ended, cpu = _clock(), time.process_time_ns()
+        ended, cpu = clock(), time.process_time_ns()
         account = (
             BATCH if described is None else FAILED,
             generation,
@@ -270,7 +198,7 @@ class Work:
                 break
         if self.copies[boundary]:
             return [copied(s) for s in samples]
-        return [_shallow(s) for s in samples]
+        return [shallow(s) for s in samples]
 
 
 class Stream:
@@ -319,7 +247,7 @@ class _Batch:
         out, skipped_before = [], len(self.skipped)
         whole = self._whole() if fetched and stream is None else None
         attempts = 0
-        now = _clock()
+        now = clock()
         for position, index in enumerate(self.indices if fetched else samples):
             k = 0
             words[at + 1] = index if type(index) is int else -1
@@ -338,7 +266,7 @@ class _Batch:
                         held = tuple(sample.parts.values())
                     else:
                         sample = dataset[index]
-                    then = _clock()
+                    then = clock()
                     busy[0] += then - now
                     now = then
                     if record is not None or watches:
@@ -349,7 +277,7 @@ class _Batch:
                     words[at] = k
                     words[at + 2] = now
                     sample = step(sample) if part is None else apply(sample, part, step)
-                    then = _clock()
+                    then = clock()
                     busy[k] += then - now
                     now = then
                     if record is not None or watches:
@@ -378,7 +306,7 @@ class _Batch:
         work = self.work
         if work.single or not fetches_whole(work.dataset):
             return None
-        words, began = work.control.words, _clock()
+        words, began = work.control.words, clock()
         words[work.at], words[work.at + 1], words[work.at + 2] = 0, -1, began
         try:
             if work.parts:
@@ -387,7 +315,7 @@ class _Batch:
         except BaseException as e:
             raise Failed(failure(e, 0, -1))
         finally:
-            self.busy[0] += _clock() - began
+            self.busy[0] += clock() - began
 
     def _aside(self, k, sample, record):
         """Does what no stage is charged for, after stage k; returns the time."""
@@ -395,7 +323,7 @@ class _Batch:
             self._count_threads(k)
         if record is not None:
             record.note(k + 1, sample)
-        return _clock()
+        return clock()
 
     def _count_threads(self, k):
         now = threads()
@@ -409,12 +337,12 @@ class _Batch:
         if not self.work.skip[stage] or isinstance(error, lift.NotLiftable):
             raise Failed(described) from None
         self.skipped.append(described)
-        return _clock()
+        return clock()
 
     def collated(self, samples):
         """Makes a batch of the samples, as the dataset would have made them."""
         work, stage = self.work, self.work.stages - 1
-        words, began = work.control.words, _clock()
+        words, began = work.control.words, clock()
         words[work.at + 1], words[work.at + 2], words[work.at] = -1, began, stage
         try:
             if work.parts:
@@ -422,7 +350,7 @@ class _Batch:
             data = work.collate(samples[0] if work.single else samples)
         except BaseException as e:
             raise Failed(failure(e, stage, -1)) from None
-        self.busy[stage] += _clock() - began
+        self.busy[stage] += clock() - began
         self.items[stage] += len(samples)
         if self.watches:
             self._count_threads(stage)
@@ -447,7 +375,7 @@ class _Record:
             if work.bytes[boundary] + self.bytes[boundary] + size > limit:
                 self.made[boundary] = None
                 return
-            self.made[boundary].append((_shallow(sample), copied(sample), size))
+            self.made[boundary].append((shallow(sample), copied(sample), size))
             self.bytes[boundary] += size
         except Exception:  # what can't be copied can't be kept; why is up to the user's classes
             self.made[boundary] = None
@@ -493,170 +421,3 @@ def threads():
         return len(os.listdir("/proc/self/task"))
     except OSError:
         return 0
-
-
-def leaves(value):
-    """Yields what tuples, lists and dicts contain that is none of them."""
-    if isinstance(value, (tuple, list)):
-        for element in value:
-            yield from leaves(element)
-    elif isinstance(value, dict):
-        for element in value.values():
-            yield from leaves(element)
-    else:
-        yield value
-
-
-def bytes_of(value):
-    """Returns the bytes of a sample's or batch's data."""
-    kind = type(value)
-    if kind is int or kind is float or kind is bool or value is None:
-        return 8
-    if kind is lift.Sample:
-        return bytes_of(value.value) + bytes_of(list(value.parts.values()))
-    if issubclass(kind, (tuple, list, set, frozenset)):
-        return sum(map(bytes_of, value))
-    if issubclass(kind, dict):
-        return sum(map(bytes_of, value.values()))
-    if kind is lift.Hole:
-        return 0
-    if issubclass(kind, (bytes, bytearray, memoryview, str)):
-        return len(value)
-    if hasattr(value, "element_size") and hasattr(value, "numel"):
-        return value.element_size() * value.numel()
-    nbytes = getattr(value, "nbytes", None)
-    if type(nbytes) is int:
-        return nbytes
-    if hasattr(value, "getbands") and hasattr(value, "size"):
-        return value.size[0] * value.size[1] * len(value.getbands())
-    if hasattr(value, "__dict__"):
-        return sum(map(bytes_of, vars(value).values()))
-    return sys.getsizeof(value)
-
-
-def _shallow(sample):
-    return lift.Sample(sample.value, dict(sample.parts), sample.places) if type(sample) is lift.Sample else sample
-
-
-def copied(value, memo=None):
-    """Returns a copy of a sample that shares nothing that could be changed in place."""
-    memo = {} if memo is None else memo
-    if id(value) in memo:
-        return memo[id(value)][0]
-    out = _copied(value, memo)
-    memo[id(value)] = out, value  # the value too, so that its id isn't another's
-    return out
-
-
-def _copied(value, memo):
-    kind = type(value)
-    if kind in (int, float, bool, str, bytes, complex, type(None), lift.Hole, lift.HoleTuple, lift.HoleDict):
-        return value
-    if kind is tuple:
-        return tuple([copied(v, memo) for v in value])
-    if kind is list:
-        return [copied(v, memo) for v in value]
-    if kind is dict:
-        return {k: copied(v, memo) for k, v in value.items()}
-    if kind is lift.Sample:
-        return lift.Sample(copied(value.value, memo), copied(value.parts, memo), value.places)
-    numpy, torch, image = sys.modules.get("numpy"), sys.modules.get("torch"), sys.modules.get("PIL.Image")
-    if torch is not None and kind is torch.Tensor and not value.requires_grad:
-        return value.clone()
-    if numpy is not None and kind is numpy.ndarray and value.dtype != object:
-        return value.copy(order="K")
-    if image is not None and kind is image.Image:
-        return value.copy()
-    found = {}
-    lift.holes_in(value, found)
-    return copy.deepcopy(value, found)
-
-
-def same(a, b):
-    """Reports whether two objects of which one was a copy of the other still hold the same; False where that can't be told."""
-    if a is b:
-        return True
-    kind = type(a)
-    if kind is not type(b):
-        return False
-    if kind is lift.Sample:
-        return same(a.value, b.value) and same(a.parts, b.parts)
-    if issubclass(kind, (tuple, list)):
-        return len(a) == len(b) and all(map(same, a, b))
-    if issubclass(kind, dict):
-        return a.keys() == b.keys() and all(same(a[k], b[k]) for k in a)
-    try:
-        if hasattr(a, "element_size") and hasattr(a, "numel"):
-            return a.shape == b.shape and a.dtype == b.dtype and bytes_equal(a.detach().cpu().numpy(), b.detach().cpu().numpy())
-        if hasattr(a, "tobytes") and hasattr(a, "dtype"):
-            return a.shape == b.shape and a.dtype == b.dtype and bytes_equal(a, b)
-        if hasattr(a, "tobytes"):
-            return a.size == b.size and a.tobytes() == b.tobytes()
-        return bool(a == b)
-    except Exception:  # the user's classes may do anything when they are compared
-        return False
-
-
-def bytes_equal(a, b):
-    return a.dtype != object and a.tobytes() == b.tobytes()
-
-
-class Fresh:
-    """Objects' attributes as a new worker finds them, to be set to that again where a DataLoader would start new workers: their values,
-    with copies of random generators, and of containers that are small, as caches are at first. What a worker changes deeper than
-    that stays changed."""
-
-    SMALL = 1000
-
-    def __init__(self, things):
-        self.found = []  # (object, its attributes, those that are to be filled again: {name: state})
-        for thing in things:
-            self._add(thing)
-
-    def _add(self, thing):
-        if not hasattr(thing, "__dict__") or isinstance(thing, type) or any(thing is found for found, _, _ in self.found):
-            return
-        attributes = dict(vars(thing))
-        states = {name: _state(value) for name, value in attributes.items()}
-        self.found.append((thing, attributes, {name: state for name, state in states.items() if state is not None}))
-        for value in attributes.values():
-            for inner in value if isinstance(value, (list, tuple)) and len(value) <= self.SMALL else (value,):
-                if is_dataset(inner):
-                    self._add(inner)
-
-    def restore(self):
-        for thing, attributes, states in self.found:
-            vars(thing).clear()
-            vars(thing).update(attributes)
-            for name, state in states.items():
-                _set_state(attributes[name], state)
-
-
-def is_dataset(thing):
-    data = sys.modules.get("torch.utils.data")
-    return data is not None and isinstance(thing, data.Dataset)
-
-
-def _state(value):
-    """Returns the state of a random generator or a small container, for _set_state; None for anything else."""
-    kind = type(value).__name__
-    if kind == "Random":
-        return value.getstate()
-    if kind in ("RandomState", "Generator"):
-        return value.get_state() if hasattr(value, "get_state") else copy.deepcopy(value.bit_generator.state)
-    if isinstance(value, (dict, list, set, collections.deque)) and len(value) <= Fresh.SMALL:
-        return copy.copy(value)
-    return None
-
-
-def _set_state(value, state):
-    kind = type(value).__name__
-    if kind == "Random":
-        value.setstate(state)
-    elif kind in ("RandomState", "Generator") and hasattr(value, "set_state"):
-        value.set_state(state)
-    elif kind == "Generator":
-        value.bit_generator.state = copy.deepcopy(state)
-    else:
-        value.clear()
-        value.update(state) if isinstance(value, (dict, set)) else value.extend(state)

@@ -18,7 +18,8 @@ from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSa
 from torch.utils.data._utils.collate import default_collate, default_convert
 
 from .main import Fault
-from .poolwork import FAILED, Failed, Fresh, Stream, die_with_parent, failure
+from .fresh import Fresh
+from .poolwork import FAILED, Failed, Stream, die_with_parent, failure
 from .pool import Pool, died, with_the_only_batch
 
 

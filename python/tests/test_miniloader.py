@@ -10,7 +10,7 @@ import numpy
 
 from pipectl_python import lift
 from pipectl_python.miniloader import MiniPool
-from pipectl_python.poolwork import Control
+from pipectl_python.control import Control
 
 BATCH = 4
 ZERO = (0, 0, 0, [], 0)

@@ -25,7 +25,8 @@ from torch.utils.data import (
 )
 
 from pipectl_python import lift
-from pipectl_python.poolwork import Control, failure, shm_free
+from pipectl_python.control import Control
+from pipectl_python.poolwork import failure, shm_free
 from pipectl_python.torchpool import TorchPool, seed_all
 
 warnings.filterwarnings("ignore", "This DataLoader will create")
