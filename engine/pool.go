@@ -2,7 +2,6 @@ package engine
 
 import (
 	"errors"
-	"fmt"
 	"io"
 
 	"github.com/pipectl/pipectl/stages"
@@ -13,22 +12,18 @@ import (
 func fused(e *Experiment) (*Pool, *Problem) {
 	source, ok := e.Stages[0].Spec.(stages.PoolSource)
 	pool := e.pool(e.Stages[0].Pool)
-	report := func(summary, format string, args ...any) *Problem {
-		return &Problem{Address: "pool." + pool.Name, Summary: summary, Detail: fmt.Sprintf(format, args...)}
-	}
-	switch {
-	case pool == nil:
-		return nil, nil
-	case !ok || !e.inPool(BatchBlock, pool.Name):
-		if pool.Workers == None {
-			p := report("No workers", "Only a pool around all stages from a load block of Python's to batch can do without workers: the main process does their work then.")
-			p.Attribute = "workers"
-			return nil, p
+	fuses := pool != nil && ok && e.inPool(BatchBlock, pool.Name)
+	for _, p := range e.Pools {
+		if p.Workers == None && !(fuses && p.Name == pool.Name) {
+			return nil, &Problem{Address: "pool." + p.Name, Attribute: "workers", Summary: "No workers",
+				Detail: "Only a pool around all stages from a load block of Python's to batch can do without workers: the main process does their work then."}
 		}
+	}
+	if !fuses {
 		return nil, nil
 	}
 	if err := source.Fuses(e.poolStages(pool.Name)); err != nil {
-		return nil, report("Stages that can't share this pool", "%v", err)
+		return nil, &Problem{Address: "pool." + pool.Name, Summary: "Stages that can't share this pool", Detail: err.Error()}
 	}
 	return pool, nil
 }

@@ -257,5 +257,13 @@ func TestPoolFails(t *testing.T) {
 		if err != nil || len(problems) != 1 || problems[0].Address != "pool.loader" || problems[0].Detail != "It can't." {
 			t.Errorf("problems %v, error %v", problems, err)
 		}
+		// A pool that isn't fused needs workers, wherever it stands.
+		l.refuses = nil
+		e := l.experiment()
+		e.Stages[0].Pool, e.Pools[0].Workers = "", engine.None
+		_, problems, err = engine.Open(t.Context(), e, engine.Options{OpenDevice: devices.Open})
+		if err != nil || len(problems) != 1 || problems[0].Address != "pool.loader" || problems[0].Attribute != "workers" {
+			t.Errorf("problems %v, error %v", problems, err)
+		}
 	})
 }
