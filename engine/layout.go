@@ -43,3 +43,5 @@ type item struct {
 	el   *stages.Element // nil before the load stage
 	buf  *buffer         // the reusable memory that el lies in; nil if el belongs to a cache or a source
 }
+
+func (it item) place() int64 { return it.Seq }

@@ -65,6 +65,8 @@ type delivery struct {
 	hostKept, copyKept bool
 }
 
+func (d delivery) place() int64 { return d.batch }
+
 // tap keeps what passes a boundary.
 type tap struct {
 	cache *cache.Memory // nil: nothing is kept here
