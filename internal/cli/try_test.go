@@ -66,8 +66,11 @@ func TestWriteTries(t *testing.T) {
 func TestTryCantOpen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "slow.hcl")
 	slow := `experiment "slow" {
-  load "synthetic" "items" { kind = "bytes" }
-  prepare "sleep" "slow" { time = "2ms" }
+  load "synthetic" "items" {
+    kind  = "bytes"
+    bytes = 1
+  }
+  prepare "sleep" "slow" { time = "5ms" }
   batch { size = 2 }
   train "emulated" "step" { time = "200us" }
   bisect { steps = 5 }
@@ -76,19 +79,26 @@ func TestTryCantOpen(t *testing.T) {
 	if err := os.WriteFile(path, []byte(slow), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	w, out, errs := world()
-	open, opened := w.OpenDevice, 0
-	w.OpenDevice = func(want string) (gpu.Device, error) {
-		if opened++; opened > 1 {
-			return nil, errors.New("the device is in use")
+	for range 5 {
+		w, out, errs := world()
+		open, opened := w.OpenDevice, 0
+		w.OpenDevice = func(want string) (gpu.Device, error) {
+			if opened++; opened > 1 {
+				return nil, errors.New("the device is in use")
+			}
+			return open(want)
 		}
-		return open(want)
+		code := Run(t.Context(), []string{"run", path, "--try", "--max-tries", "1"}, w)
+		if code == 0 && opened == 1 {
+			continue // the machine was too busy for a second worker to promise anything
+		}
+		if code != 0 || !strings.Contains(out.String(), "1. It can't be run: train.step: the device is in use.\n") ||
+			!strings.Contains(errs.String(), "Try 1: failed. It can't be run: train.step: the device is in use.\n") {
+			t.Errorf("exit code %d\n%s\n%s", code, out, errs)
+		}
+		return
 	}
-	code := Run(t.Context(), []string{"run", path, "--try", "--max-tries", "1"}, w)
-	if code != 0 || !strings.Contains(out.String(), "1. It can't be run: train.step: the device is in use.\n") ||
-		!strings.Contains(errs.String(), "Try 1: failed. It can't be run: train.step: the device is in use.\n") {
-		t.Errorf("exit code %d\n%s\n%s", code, out, errs)
-	}
+	t.Error("no session had anything to try")
 }
 
 const tried = `# Of all kinds.
