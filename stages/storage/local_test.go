@@ -1,0 +1,119 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// write makes files below a folder.
+func write(tb testing.TB, folder string, files map[string]string) {
+	tb.Helper()
+	for name, content := range files {
+		path := filepath.Join(folder, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), 0o644)); err != nil {
+			tb.Fatal(err)
+		}
+	}
+}
+
+func TestLocal(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, map[string]string{"a b+%.txt": "0123456789"})
+	path := filepath.Join(dir, "a b+%.txt")
+	ctx, cancel := context.WithCancel(t.Context())
+	f, err := Open(ctx, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	p := make([]byte, 4)
+	if n, err := f.ReadAt(p, 8); n != 2 || err != io.EOF || string(p[:n]) != "89" || f.Size() != 10 {
+		t.Errorf("read %d bytes of %d, %q, error %v", n, f.Size(), p[:n], err)
+	}
+	s, err := Stream(ctx, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if all, err := io.ReadAll(s); err != nil || string(all) != "0123456789" {
+		t.Errorf("streamed %q, error %v", all, err)
+	}
+	var whole []byte
+	err = new(Client).ReadFile(ctx, path, func(size int64) ([]byte, error) {
+		whole = make([]byte, size)
+		return whole, nil
+	})
+	if err != nil || string(whole) != "0123456789" {
+		t.Errorf("read %q, error %v", whole, err)
+	}
+	cancel()
+	if _, err := f.ReadAt(p, 0); !errors.Is(err, context.Canceled) {
+		t.Errorf("read after the end with error %v", err)
+	}
+	if _, err := f.ReadAtContext(t.Context(), p, 0); !errors.Is(err, context.Canceled) {
+		t.Errorf("read in another context after the end with error %v", err)
+	}
+	if _, err := s.Read(p); !errors.Is(err, context.Canceled) {
+		t.Errorf("streamed after the end with error %v", err)
+	}
+}
+
+func TestLocalErrors(t *testing.T) {
+	dir := t.TempDir()
+	for _, path := range []string{dir, filepath.Join(dir, "none")} {
+		want := "open " + dir + ": not a regular file"
+		if path != dir {
+			want = "stat " + path + ": no such file or directory"
+		}
+		if _, err := Open(t.Context(), path); err == nil || err.Error() != want {
+			t.Errorf("opened with error %v, want %s", err, want)
+		}
+	}
+	if _, err := Stream(t.Context(), filepath.Join(dir, "none")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("streamed with error %v", err)
+	}
+}
+
+func TestLocalList(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, map[string]string{"real/b": "12", "real/a/z.tar": "1", "real/a-b": "", "real/.hidden": "123"})
+	for name, target := range map[string]string{"folder": "real", "real/loop": "..", "real/link": "b", "real/lost": "none"} {
+		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	folder := filepath.Join(dir, "folder")
+	got, err := List(t.Context(), folder)
+	want := []Entry{{folder + "/.hidden", 3}, {folder + "/a-b", 0}, {folder + "/a/z.tar", 1}, {folder + "/b", 2}, {folder + "/link", 2}}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("error %v, %s", err, diff)
+	}
+	for _, path := range []string{folder + "/b", folder + "/none"} {
+		if got, err := List(t.Context(), path); err == nil {
+			t.Errorf("%s holds %v", path, got)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := List(ctx, folder); !errors.Is(err, context.Canceled) {
+		t.Errorf("listed after the end with error %v", err)
+	}
+}
+
+func TestRemote(t *testing.T) {
+	for path, want := range map[string]bool{
+		"https://host/a": true, "http://host": true, "s3://bucket/key": true, "HTTPS://host": false,
+		"a/b": false, "/s3://b": false, "file:///a": false, "": false, "s3:/a": false,
+	} {
+		if Remote(path) != want {
+			t.Errorf("%q counts as remote: %t", path, !want)
+		}
+	}
+}
