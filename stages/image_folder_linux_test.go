@@ -13,7 +13,7 @@ func TestReadFileShrinks(t *testing.T) {
 	if err != nil || info.Size() == 0 {
 		t.Fatal("no file with less in it than its size says", err)
 	}
-	err = readFile(path, new(Element))
+	err = (&folderSource{kind: "image"}).read(path, new(Element))
 	if err == nil || !strings.HasPrefix(err.Error(), "the file shrank while it was read, from 4096 bytes to ") {
 		t.Errorf("error %v, want one that says that the file shrank", err)
 	}
