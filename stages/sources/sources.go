@@ -5,5 +5,7 @@ import "github.com/pipectl/pipectl/stages"
 
 // Add adds the operators to a registry.
 func Add(r *stages.Registry) {
-	r.Add()
+	r.Add(
+		cifarOperator(),
+	)
 }

@@ -1,0 +1,253 @@
+package sources
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"path"
+	"path/filepath"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/agext/levenshtein"
+
+	"github.com/pipectl/pipectl/stages"
+	"github.com/pipectl/pipectl/stages/storage"
+)
+
+// planTime is how long looking at files may take before anything runs.
+const planTime = 30 * time.Second
+
+// fileSet is a data set's open files, whose records count on from one file to the next.
+type fileSet struct {
+	client storage.Client
+	paths  []string
+	files  []storage.File
+	firsts []int // the index of each file's first record
+	count  int   // records in all files
+}
+
+// openFiles opens the files that patterns name, in their order. index finds how many records a file has.
+func openFiles(ctx context.Context, patterns []stages.Path, index func(n int, path string, f storage.File) (records int, err error)) (*fileSet, error) {
+	s := new(fileSet)
+	if err := s.open(ctx, patterns, index); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+func (s *fileSet) open(ctx context.Context, patterns []stages.Path, index func(n int, path string, f storage.File) (int, error)) (err error) {
+	if s.paths, err = expand(ctx, &s.client, patterns); err != nil {
+		return err
+	}
+	for n, path := range s.paths {
+		f, err := s.client.Open(ctx, path)
+		if err != nil {
+			return err
+		}
+		s.files = append(s.files, f)
+		records, err := index(n, path, f)
+		if err != nil {
+			return fmt.Errorf("reading %s: %w", path, withoutPath(err))
+		}
+		s.firsts = append(s.firsts, s.count)
+		s.count += records
+	}
+	if s.count == 0 {
+		return errors.New("there are no items in " + strings.Join(s.paths, ", "))
+	}
+	return nil
+}
+
+// Len returns the number of records.
+func (s *fileSet) Len() int { return s.count }
+
+// locate returns the file that record i is in, and its place there.
+func (s *fileSet) locate(i int) (file, record int) {
+	file = sort.Search(len(s.firsts), func(n int) bool { return s.firsts[n] > i }) - 1
+	return file, i - s.firsts[file]
+}
+
+// Files yields the paths of the files. It is nil where one isn't this machine's.
+func (s *fileSet) Files() iter.Seq[string] {
+	if slices.ContainsFunc(s.paths, storage.Remote) {
+		return nil
+	}
+	return slices.Values(s.paths)
+}
+
+// Close closes the files.
+func (s *fileSet) Close() error {
+	var errs []error
+	for _, f := range s.files {
+		errs = append(errs, f.Close())
+	}
+	return errors.Join(append(errs, s.client.Close())...)
+}
+
+// expand replaces the patterns among paths, whose last part holds *, ? or [, by the files that they match, in the order of their names.
+func expand(ctx context.Context, client *storage.Client, patterns []stages.Path) ([]string, error) {
+	var paths []string
+	for _, p := range patterns {
+		pattern := string(p)
+		folder, name := filepath.Split(pattern)
+		if !strings.ContainsAny(name, "*?[") || exists(pattern) {
+			paths = append(paths, pattern)
+			continue
+		}
+		entries, err := client.List(ctx, folder)
+		if err != nil {
+			return nil, fmt.Errorf("listing %s: %w", folder, withoutPath(err))
+		}
+		found := len(paths)
+		for _, e := range entries {
+			rest, inside := strings.CutPrefix(e.Path, folder)
+			matches, err := path.Match(name, rest)
+			if err != nil {
+				return nil, fmt.Errorf("the pattern %s is malformed: close its brackets, or write \\[ for a bracket", pattern)
+			}
+			if inside && matches {
+				paths = append(paths, e.Path)
+			}
+		}
+		if len(paths) == found {
+			return nil, &fs.PathError{Op: "match", Path: pattern, Err: errors.New("no file matches this pattern")}
+		}
+	}
+	return paths, nil
+}
+
+// exists reports whether this machine has a file of a name that looks like a pattern.
+func exists(name string) bool {
+	if storage.Remote(name) {
+		return false
+	}
+	f, err := storage.Open(context.Background(), name)
+	if err != nil {
+		return false
+	}
+	return f.Close() == nil
+}
+
+// checkFiles looks at the files of an attribute before anything runs: at all of this machine's, and at the first of those that are
+// elsewhere, as each takes a while. check says what is wrong with a file, in words that follow "it", or that a Problem holds.
+func checkFiles(attribute string, patterns []stages.Path, check func(ctx context.Context, path string, f storage.File) error) []stages.Problem {
+	ctx, cancel := context.WithTimeout(context.Background(), planTime)
+	defer cancel()
+	if len(patterns) == 0 {
+		return []stages.Problem{{Attribute: attribute, Summary: "No files", Detail: "List the files to read, or give a pattern such as \"data/*\"."}}
+	}
+	var client storage.Client
+	defer client.Close()
+	paths, err := expand(ctx, &client, patterns)
+	if err != nil {
+		return []stages.Problem{fileProblem(attribute, string(patterns[0]), err)}
+	}
+	var problems []stages.Problem
+	remote := false
+	for _, path := range paths {
+		if storage.Remote(path) {
+			if remote {
+				continue
+			}
+			remote = true
+		}
+		if err := withFile(ctx, &client, path, func(f storage.File) error { return check(ctx, path, f) }); err != nil {
+			problems = append(problems, fileProblem(attribute, path, err))
+		}
+	}
+	return problems
+}
+
+// withFile opens a file for the time of a call.
+func withFile(ctx context.Context, client *storage.Client, path string, read func(storage.File) error) error {
+	f, err := client.Open(ctx, path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return read(f)
+}
+
+// problemError is what is wrong with the value of another attribute than the file's.
+type problemError stages.Problem
+
+func (e *problemError) Error() string { return e.Detail }
+
+// fileProblem tells the file's author of an error with a file.
+func fileProblem(attribute, path string, err error) stages.Problem {
+	var p *problemError
+	var named *fs.PathError
+	switch {
+	case errors.As(err, &p):
+		return stages.Problem(*p)
+	case errors.Is(err, fs.ErrNotExist):
+		if errors.As(err, &named) {
+			path = named.Path
+		}
+		return stages.Problem{Attribute: attribute, Summary: "File not found", Detail: fmt.Sprintf("There is no file %q.", path)}
+	case errors.As(err, &named):
+		return stages.Problem{Attribute: attribute, Summary: "Unreadable file", Detail: fmt.Sprintf("The file %q can't be read: %v.", named.Path, named.Err)}
+	}
+	return stages.Problem{Attribute: attribute, Summary: "Unusable file", Detail: fmt.Sprintf("The file %q can't be used: %v.", path, err)}
+}
+
+// readAt fills p from a place in a file.
+func readAt(ctx context.Context, f storage.File, p []byte, off int64) error {
+	n, err := f.ReadAtContext(ctx, p, off)
+	switch {
+	case n == len(p):
+		return nil
+	case err == nil || errors.Is(err, io.EOF):
+		return fmt.Errorf("the file ends at byte %d, within the %d bytes from %d that should be there: it is truncated", off+int64(n), len(p), off)
+	}
+	return fmt.Errorf("reading %d bytes from %d: %w", len(p), off, withoutPath(err))
+}
+
+// withoutPath returns what is wrong with a file, for messages that name it already.
+func withoutPath(err error) error {
+	if p := (*fs.PathError)(nil); errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}
+
+// scratch keeps buffers for reading that no worker uses.
+type scratch struct{ pool sync.Pool }
+
+func (s *scratch) get(n int) *[]byte {
+	b, _ := s.pool.Get().(*[]byte)
+	if b == nil {
+		b = new([]byte)
+	}
+	*b = slices.Grow((*b)[:0], n)[:n]
+	return b
+}
+
+func (s *scratch) put(b *[]byte) { s.pool.Put(b) }
+
+// noSuch says, in full sentences, that a file has no column or feature of a name, and which there are.
+func noSuch(what, name string, known []string) string {
+	if len(known) == 0 {
+		return fmt.Sprintf("There is no %s %q: there are none at all.", what, name)
+	}
+	distance := func(k string) int { return levenshtein.Distance(strings.ToLower(name), strings.ToLower(k), nil) }
+	best := slices.MinFunc(known, func(a, b string) int { return cmp.Compare(distance(a), distance(b)) })
+	question := ""
+	if distance(best) <= (len(name)+1)/3 {
+		question = fmt.Sprintf(" Did you mean %q?", best)
+	}
+	const shown = 20
+	list := strings.Join(known[:min(shown, len(known))], ", ")
+	if len(known) > shown {
+		list += ", …"
+	}
+	return fmt.Sprintf("There is no %s %q.%s There are: %s.", what, name, question, list)
+}
