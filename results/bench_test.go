@@ -71,7 +71,7 @@ func BenchmarkHundredThousandRuns(b *testing.B) {
 	b.Run("List all", list(Filter{}, 0, n))
 	for _, ref := range []struct{ name, experiment string }{
 		{"0000054321", ""}, {"000005432", "experiment 3"}, {"tag 54300", ""}, {"latest", ""}, {"latest~9", "experiment 3"}, {"latest~9999", "experiment 3"},
-		{"latest~99999", ""}, {"laetst", ""},
+		{"latest~99998", ""}, {"laetst", ""},
 	} {
 		b.Run("Resolve "+ref.name, func(b *testing.B) {
 			for b.Loop() {

@@ -54,7 +54,7 @@ func TestFaults(t *testing.T) {
 				}
 				t.Cleanup(func() { os.RemoveAll(folder) })
 				path := filepath.Join(folder, "sub", "results.db")
-				lines, met, err := traced(path, n, f)
+				lines, met, err := traced("PIPECTL_TEST_TRACED", path, n, f)
 				if errors.Is(err, errStuck) && stuck < 3 {
 					stuck++
 					n -= stride
@@ -157,6 +157,98 @@ func checkFaulted(t *testing.T, at, path string, lines []string, f fault, met bo
 	}
 }
 
+// TestRemoveKilled kills a process that removes two of three runs in one transaction, at each call by which it changes a file: both are there, or
+// neither is, and the third is as it was stored.
+func TestRemoveKilled(t *testing.T) {
+	folder, err := os.MkdirTemp("/dev/shm", "pipectl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(folder) })
+	path := filepath.Join(folder, "results.db")
+	s, err := Create(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := writeWhole(t, s).ID()
+	writeWhole(t, s)
+	writeWhole(t, s)
+	if _, err := s.Tag(t.Context(), []string{kept}, []string{"base"}, NewTag); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stride := 1
+	if raceEnabled {
+		stride = 8
+	}
+	for _, f := range faults[:2] {
+		left := map[int]int{} // how often so many runs were left
+		for n, stuck := 1, 0; ; n += stride {
+			path := filepath.Join(folder, fmt.Sprint(f.half, n), "sub", "results.db")
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, whole, 0o644)); err != nil {
+				t.Fatal(err)
+			}
+			_, met, err := traced("PIPECTL_TEST_REMOVE", path, n, f)
+			if errors.Is(err, errStuck) && stuck < 3 {
+				stuck++
+				n -= stride
+				continue
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := Open(t.Context(), path)
+			if err != nil {
+				t.Fatalf("call %d, %s: %v", n, met, err)
+			}
+			runs, err := s.List(t.Context(), Filter{}, 0)
+			left[len(runs)]++
+			if err != nil || len(runs) != 1 && (met == "" || len(runs) != 3) {
+				t.Errorf("call %d, %s: %d runs are left, %v", n, met, len(runs), err)
+			}
+			for _, r := range runs {
+				if _, err := s.Load(t.Context(), r.ID); err != nil {
+					t.Errorf("call %d, %s: %v", n, met, err)
+				}
+			}
+			if id, err := s.Resolve(t.Context(), "base", ""); id != kept || err != nil {
+				t.Errorf("call %d, %s: the tag is of %q, %v", n, met, id, err)
+			}
+			s.Close()
+			if met == "" || t.Failed() {
+				break
+			}
+		}
+		if left[1] < 2 || left[3] == 0 {
+			t.Errorf("%s: runs that were left, and how often: %v", f.name, left)
+		}
+	}
+}
+
+// removeTraced removes all runs but the oldest, as writeTraced writes one.
+func removeTraced(path string) {
+	runtime.LockOSThread()
+	fmt.Println(unix.Gettid())
+	unix.Read(0, make([]byte, 1))
+	s, err := Open(context.Background(), path)
+	if err == nil {
+		var ids []string
+		if ids, err = s.IDs(context.Background(), Filter{}); err == nil {
+			_, err = s.Remove(context.Background(), ids[1:])
+		}
+		err = errors.Join(err, s.Close())
+	}
+	if err != nil {
+		fmt.Println("failed", err)
+	}
+}
+
 // writeTraced stores a run on one thread, whose number it prints, once it is told to on its standard input. It prints a line for
 // all that is stored, and for what can't be, which it tries once more.
 func writeTraced(path string) {
@@ -198,12 +290,12 @@ func writeTraced(path string) {
 // again.
 var errStuck = errors.New("the traced process stood still")
 
-// traced runs writeTraced in a process that meets a fault at the nth call by which it changes a file. It returns the lines that
+// traced runs what the variable stands for, writeTraced or removeTraced, in a process that meets a fault at the nth call by which it changes a file. It returns the lines that
 // the process wrote, and which call met the fault, "" if there were fewer.
-func traced(path string, n int, f fault) (lines []string, met string, err error) {
+func traced(variable, path string, n int, f fault) (lines []string, met string, err error) {
 	runtime.LockOSThread() // all calls of ptrace must come from one thread
 	defer runtime.UnlockOSThread()
-	cmd, err := testProcess("PIPECTL_TEST_TRACED", path)
+	cmd, err := testProcess(variable, path)
 	if err != nil {
 		return nil, "", err
 	}

@@ -9,13 +9,16 @@ import (
 // Source: https://www.crockford.com/base32.html
 const crockford = "0123456789abcdefghjkmnpqrstvwxyz"
 
-// newID makes an id of 10 characters: 32 bits of the time in seconds, which last until the year 2106, then 18 random bits,
+// idLength is how many characters an id has.
+const idLength = 10
+
+// newID makes an id: 32 bits of the time in seconds, which last until the year 2106, then 18 random bits,
 // so that ids sort by time and processes rarely draw the same.
 func newID(t time.Time, random uint32) string {
 	v := uint64(uint32(t.Unix()))<<18 | uint64(random>>14)
-	var id [10]byte
+	var id [idLength]byte
 	for i := range id {
-		id[i] = crockford[v>>(5*(9-i))&31]
+		id[i] = crockford[v>>(5*(idLength-1-i))&31]
 	}
 	return string(id[:])
 }

@@ -71,12 +71,12 @@ func TestPlans(t *testing.T) {
 		do   func() error
 		want []string
 	}{
-		{"list", list(Filter{}), []string{"SCAN runs"}},
+		{"list", list(Filter{}), []string{"SCAN runs USING INDEX runs_in_order"}},
 		{"list of an experiment", list(Filter{Experiment: "photos"}), nil},
 		{"tag", resolve("before", ""), nil},
 		{"id", resolve(run.ID(), ""), nil},
 		{"start of an id", resolve(run.ID()[:9], ""), nil},
-		{"latest", resolve("latest~1", ""), []string{"SCAN runs"}},
+		{"latest", resolve("latest~1", ""), []string{"SCAN runs USING COVERING INDEX runs_in_order"}},
 		{"latest of an experiment", resolve("latest", "photos"), nil},
 		{"load", func() error { _, err := s.Load(t.Context(), run.ID()); return err }, slices.Repeat([]string{"USE TEMP B-TREE FOR ORDER BY"}, 7)},
 	} {

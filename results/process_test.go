@@ -29,6 +29,10 @@ func TestMain(m *testing.M) {
 		writeTraced(path)
 		return
 	}
+	if path := os.Getenv("PIPECTL_TEST_REMOVE"); path != "" {
+		removeTraced(path)
+		return
+	}
 	if dir := os.Getenv("PIPECTL_TEST_FULL"); dir != "" {
 		if err := fillDisk(dir); err != nil {
 			fmt.Fprintln(os.Stderr, err)

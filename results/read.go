@@ -19,7 +19,25 @@ import (
 
 // Filter chooses runs.
 type Filter struct {
-	Experiment string // "": all
+	Experiment string   // "": all
+	Sessions   []string // nil: all; else the runs with these ids, and those that are parts of their sessions
+}
+
+// clauses returns a query's, with what stands for each of their parameters; none where all runs are chosen.
+func (f Filter) clauses() (where string, args []any) {
+	var all []string
+	if f.Experiment != "" {
+		all, args = append(all, "experiment = ?"), append(args, f.Experiment)
+	}
+	if f.Sessions != nil {
+		list, _ := json.Marshal(f.Sessions) // of texts, which always can be
+		const among = " IN (SELECT value FROM json_each(?))"
+		all, args = append(all, "(id"+among+" OR number IN (SELECT run FROM parts WHERE session"+among+"))"), append(args, string(list), string(list))
+	}
+	if len(all) > 0 {
+		where = "WHERE " + strings.Join(all, " AND ")
+	}
+	return where, args
 }
 
 // unreportedConfidence is that of intervals where no report says which was asked for.
@@ -27,10 +45,7 @@ const unreportedConfidence = 0.95
 
 // List returns the newest runs first, limit of them or fewer; all where limit is 0.
 func (s *Store) List(ctx context.Context, f Filter, limit int) ([]Summary, error) {
-	where, args := "", []any{}
-	if f.Experiment != "" {
-		where, args = "WHERE experiment = ?", append(args, f.Experiment)
-	}
+	where, args := f.clauses()
 	if limit == 0 {
 		limit = -1
 	}
@@ -39,7 +54,7 @@ func (s *Store) List(ctx context.Context, f Filter, limit int) ([]Summary, error
 	query := func() error {
 		return s.explain("listing runs", s.view(ctx, func(conn *sql.Conn) (err error) {
 			runs, err = summaries(ctx, conn, where+" ORDER BY number DESC LIMIT ?", args...)
-			if err == nil && len(runs) == 0 && f.Experiment == "" {
+			if err == nil && len(runs) == 0 && where == "" {
 				err = intact(ctx, conn)
 			}
 			for i := range runs {
@@ -72,6 +87,20 @@ func (s *Store) List(ctx context.Context, f Filter, limit int) ([]Summary, error
 		}
 	}
 	return runs, nil
+}
+
+// IDs returns the ids of the runs that are chosen, the oldest first.
+func (s *Store) IDs(ctx context.Context, f Filter) ([]string, error) {
+	var ids []string
+	where, args := f.clauses()
+	err := s.view(ctx, func(conn *sql.Conn) (err error) {
+		ids, err = texts(ctx, conn, "SELECT id FROM runs "+where+" ORDER BY number", args...)
+		if err == nil && len(ids) == 0 && where == "" {
+			err = intact(ctx, conn)
+		}
+		return err
+	})
+	return ids, s.explain("listing runs", err)
 }
 
 // Load returns all that is stored of the run with this id, which Resolve finds.

@@ -13,94 +13,102 @@ import (
 	"github.com/agext/levenshtein"
 )
 
-// Resolve returns the id of the run that ref stands for: an id, the start of one that no other run shares, a tag,
-// "latest", or "latest~N" for the Nth before it. The latter two count the runs of one experiment, or of all where
-// experiment is "", without those that are parts of others' sessions. An error says what there is instead.
+// Resolve returns the id of the run that ref stands for, as Select, where that is a single one.
 func (s *Store) Resolve(ctx context.Context, ref, experiment string) (string, error) {
-	var id string
-	err := s.view(ctx, func(conn *sql.Conn) (err error) {
+	ids, err := s.Select(ctx, ref, experiment)
+	switch {
+	case err != nil:
+		return "", err
+	case len(ids) > 1:
+		return "", s.explain(fmt.Sprintf("finding run %q", ref), fmt.Errorf("it stands for %d runs: give one of them (%s)", len(ids), someOf(ids)))
+	}
+	return ids[0], nil
+}
+
+// Select returns the ids of the runs that ref stands for: an id, the start of one that no other run shares, a tag, "latest",
+// "latest~N" for the Nth before it, or "@" with a version, as Version takes it. A tag and a version stand for one run or several, the
+// oldest first. "latest" counts the runs of one experiment, or of all where experiment is "", without those that are parts of
+// others' sessions. An error says what there is instead.
+func (s *Store) Select(ctx context.Context, ref, experiment string) (ids []string, err error) {
+	if version, ok := strings.CutPrefix(ref, "@"); ok {
+		return s.Version(ctx, version)
+	}
+	err = s.view(ctx, func(conn *sql.Conn) (err error) {
 		if back, ok := strings.CutPrefix(ref, "latest"); ok && (back == "" || back[0] == '~') {
-			id, err = latest(ctx, conn, back, experiment)
+			ids, err = latest(ctx, conn, back, experiment)
 		} else {
-			id, err = named(ctx, conn, ref)
+			ids, err = named(ctx, conn, ref)
 		}
 		return err
 	})
-	return id, s.explain(fmt.Sprintf("finding run %q", ref), err)
+	return ids, s.explain(fmt.Sprintf("finding run %q", ref), err)
 }
 
-// farBack is from which run before the latest on it is faster to sort the numbers of all runs, which an index has close
-// together, than to walk past the runs themselves, each of which takes a page.
-const farBack = 5000
-
-func latest(ctx context.Context, conn *sql.Conn, back, experiment string) (string, error) {
+func latest(ctx context.Context, conn *sql.Conn, back, experiment string) ([]string, error) {
 	var n uint64
 	if back != "" {
 		var err error
 		if n, err = strconv.ParseUint(back[1:], 10, 31); err != nil {
-			return "", errors.New(`after "latest~" comes a number, as in latest~1`)
+			return nil, errors.New(`after "latest~" comes a number, as in latest~1`)
 		}
 	}
+	// The numbers are counted in an index, where they lie close together.
 	const whole = "NOT EXISTS (SELECT 1 FROM parts WHERE run = number)"
-	where, args, of := "WHERE "+whole, []any{}, ""
+	from, args, of := "runs INDEXED BY runs_in_order WHERE "+whole, []any{}, ""
 	if experiment != "" {
-		where, args, of = "WHERE experiment = ? AND "+whole, []any{experiment}, fmt.Sprintf(" of experiment %q", experiment)
+		from, args, of = "runs WHERE experiment = ? AND "+whole, []any{experiment}, fmt.Sprintf(" of experiment %q", experiment)
 	}
-	query := "SELECT id FROM runs " + where + " ORDER BY number DESC LIMIT 1 OFFSET ?"
-	if experiment == "" && n >= farBack {
-		query = `SELECT id FROM runs WHERE number =
-			(SELECT number FROM runs INDEXED BY runs_by_experiment WHERE ` + whole + ` ORDER BY number DESC LIMIT 1 OFFSET ?)`
-	}
+	query := "SELECT id FROM runs WHERE number = (SELECT number FROM " + from + " ORDER BY number DESC LIMIT 1 OFFSET ?)"
 	ids, err := texts(ctx, conn, query, append(args, n)...)
 	if err != nil || len(ids) == 1 {
-		return strings.Join(ids, ""), err
+		return ids, err
 	}
 	var count int
-	if err := conn.QueryRowContext(ctx, "SELECT count(*) FROM runs "+where, args...).Scan(&count); err != nil {
-		return "", err
+	if err := conn.QueryRowContext(ctx, "SELECT count(*) FROM "+from, args...).Scan(&count); err != nil {
+		return nil, err
 	}
 	switch {
 	case count == 1:
-		return "", fmt.Errorf("there is only one run%s", of)
+		return nil, fmt.Errorf("there is only one run%s", of)
 	case count > 0:
-		return "", fmt.Errorf("there are only %d runs%s", count, of)
+		return nil, fmt.Errorf("there are only %d runs%s", count, of)
 	case experiment == "":
-		return "", cmp.Or(intact(ctx, conn), errors.New("no runs are stored yet"))
+		return nil, cmp.Or(intact(ctx, conn), errors.New("no runs are stored yet"))
 	}
 	others, err := texts(ctx, conn, "SELECT DISTINCT experiment FROM runs ORDER BY experiment")
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	return "", fmt.Errorf("there are no runs%s%s", of, didYouMean(experiment, others))
+	return nil, fmt.Errorf("there are no runs%s%s", of, didYouMean(experiment, others))
 }
 
-// named finds a run by its tag or its id.
-func named(ctx context.Context, conn *sql.Conn, ref string) (string, error) {
-	ids, err := texts(ctx, conn, "SELECT id FROM runs JOIN tags ON run = number WHERE name = ?", ref)
-	if err != nil || len(ids) == 1 {
-		return strings.Join(ids, ""), err
+// named finds the runs of a tag, or a run by its id.
+func named(ctx context.Context, conn *sql.Conn, ref string) ([]string, error) {
+	ids, err := tagged(ctx, conn, ref)
+	if err != nil || len(ids) > 0 {
+		return ids, err
 	}
 	if start := normalizeID(ref); start != "" {
 		// "~" sorts after every character of an id.
 		ids, err = texts(ctx, conn, "SELECT id FROM runs WHERE id >= ?1 AND id < ?1 || '~' ORDER BY id DESC LIMIT 4", start)
 		switch {
 		case err != nil:
-			return "", err
+			return nil, err
 		case len(ids) == 1:
-			return ids[0], nil
+			return ids, nil
 		case len(ids) > 3:
 			ids[3] = "…"
 			fallthrough
 		case len(ids) > 1:
-			return "", fmt.Errorf("several runs' ids start so: give more of it (%s)", strings.Join(ids, ", "))
+			return nil, fmt.Errorf("several runs' ids start so: give more of it (%s)", strings.Join(ids, ", "))
 		}
 	}
-	known, err := texts(ctx, conn, `SELECT name FROM tags UNION ALL SELECT 'latest' UNION ALL
+	known, err := texts(ctx, conn, `SELECT DISTINCT name FROM tags UNION ALL SELECT 'latest' UNION ALL
 		SELECT * FROM (SELECT id FROM runs ORDER BY number DESC LIMIT 100)`)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	return "", fmt.Errorf("there is no run with this id or tag%s", didYouMean(ref, known))
+	return nil, fmt.Errorf("there is no run with this id or tag%s", didYouMean(ref, known))
 }
 
 // didYouMean returns an ending for a message about a name that isn't among those known.

@@ -20,8 +20,10 @@ func TestResolve(t *testing.T) {
 	for i, name := range []string{"photos", "photos", "fashion", "photos", "photos"} {
 		ids[string(rune('a'+i))] = begin(t, s, name).ID()
 	}
-	if _, err := s.db.Exec(`INSERT INTO tags SELECT 'vor dem Umbau', number FROM runs WHERE id = ?`, ids["b"]); err != nil {
-		t.Fatal(err)
+	for name, runs := range map[string][]string{"vor-dem-Umbau": {ids["b"]}, "two": {ids["c"], ids["a"]}, "five": {ids["e"], ids["d"], ids["c"], ids["b"], ids["a"]}} {
+		if _, err := s.Tag(t.Context(), runs, []string{name}, NewTag); err != nil {
+			t.Fatal(err)
+		}
 	}
 	part := wholeStart
 	part.Experiment, part.Part = experiment("photos"), &Part{Session: ids["e"]}
@@ -38,7 +40,7 @@ func TestResolve(t *testing.T) {
 		{ref: "latest~4", want: ids["a"]},
 		{ref: "latest", experiment: "fashion", want: ids["c"]},
 		{ref: "latest~2", experiment: "photos", want: ids["b"]},
-		{ref: "vor dem Umbau", want: ids["b"]},
+		{ref: "vor-dem-Umbau", want: ids["b"]},
 		{ref: "d6j2mz0001", want: ids["a"]},
 		{ref: "D6J2MZOOO1", want: ids["a"]},
 		{ref: "d6j2pv", want: ids["e"]},
@@ -53,7 +55,9 @@ func TestResolve(t *testing.T) {
 		{ref: "latest~99999999999999999999", err: `after "latest~" comes a number, as in latest~1`},
 		{ref: "d6j", err: "several runs' ids start so: give more of it (d6j2qa0006, d6j2pv0005, d6j2pc0004, …)"},
 		{ref: "lastest", err: `there is no run with this id or tag; did you mean "latest"?`},
-		{ref: "vor dem umbau", err: `there is no run with this id or tag; did you mean "vor dem Umbau"?`},
+		{ref: "vor-dem-umbau", err: `there is no run with this id or tag; did you mean "vor-dem-Umbau"?`},
+		{ref: "two", err: "it stands for 2 runs: give one of them (d6j2mz0001, d6j2nx0003)"},
+		{ref: "five", err: "it stands for 5 runs: give one of them (d6j2mz0001, d6j2ne0002, d6j2nx0003, …)"},
 		{ref: "d6j2mz0011", err: `there is no run with this id or tag; did you mean "d6j2mz0001"?`},
 		{ref: "zzzz", err: "there is no run with this id or tag"},
 		{ref: "", err: "there is no run with this id or tag"},
@@ -121,22 +125,23 @@ func TestList(t *testing.T) {
 	}
 }
 
-// TestResolveFarBack has more runs than are walked past one by one.
+// TestResolveFarBack counts back through many runs of several experiments.
 func TestResolveFarBack(t *testing.T) {
 	s := create(t, filepath.Join(t.TempDir(), "results.db"))
 	begin(t, s, "photos")
+	const copies = 5000
 	_, err := s.db.Exec(`WITH RECURSIVE copies (k) AS (SELECT 1 UNION ALL SELECT k + 1 FROM copies WHERE k <= ?)
 		INSERT INTO runs (id, experiment, kind, args, status, started, version, seed, path, file, fingerprint, hostname, host_key, host)
 		SELECT printf('%010d', k), 'experiment ' || (k * 7 % 10), kind, args, status, started, version, seed, path, file, fingerprint,
-			hostname, host_key, host FROM copies CROSS JOIN runs`, farBack)
+			hostname, host_key, host FROM copies CROSS JOIN runs`, copies)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct{ ref, want string }{
-		{fmt.Sprintf("latest~%d", farBack-1), "0000000002"},
-		{fmt.Sprintf("latest~%d", farBack), "0000000001"},
-		{fmt.Sprintf("latest~%d", farBack+1), "d6j2mz0001"},
-		{fmt.Sprintf("latest~%d", farBack+2), ""},
+		{fmt.Sprintf("latest~%d", copies-1), "0000000002"},
+		{fmt.Sprintf("latest~%d", copies), "0000000001"},
+		{fmt.Sprintf("latest~%d", copies+1), "d6j2mz0001"},
+		{fmt.Sprintf("latest~%d", copies+2), ""},
 	} {
 		got, err := s.Resolve(t.Context(), tt.ref, "")
 		if got != tt.want || (err == nil) != (tt.want != "") {
@@ -156,13 +161,17 @@ func FuzzResolve(f *testing.F) {
 	if _, err := s.db.Exec("INSERT INTO tags VALUES ('before', 1), ('d6j', 2)"); err != nil {
 		f.Fatal(err)
 	}
-	for _, ref := range []string{"", "latest", "latest~1", "latest~2147483648", "latest~-0", "latest~ 1", "before", "d6j", "D6J2MZOOO1", "~", "\x00", "\xff%", "İ", "befor"} {
+	for _, ref := range []string{"", "@", "@photos", "@photos~1", "latest", "latest~1", "latest~2147483648", "latest~-0", "latest~ 1", "before", "d6j", "D6J2MZOOO1", "~", "\x00", "\xff%", "İ", "befor"} {
 		f.Add(ref, "photos")
 		f.Add(ref, "")
 	}
 	f.Fuzz(func(t *testing.T, ref, experiment string) {
 		id, err := s.Resolve(t.Context(), ref, experiment)
-		if err == nil && !ids[id] || err != nil && (id != "" || !strings.HasPrefix(err.Error(), fmt.Sprintf("results database %s: finding run %q: ", path, ref))) {
+		finding := fmt.Sprintf("results database %s: finding run %q: ", path, ref)
+		if strings.HasPrefix(ref, "@") {
+			finding = fmt.Sprintf("results database %s: finding the runs of %q: ", path, ref)
+		}
+		if err == nil && !ids[id] || err != nil && (id != "" || !strings.HasPrefix(err.Error(), finding)) {
 			t.Errorf("%q, %q: %q, %v", ref, experiment, id, err)
 		}
 	})

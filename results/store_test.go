@@ -172,7 +172,7 @@ func TestOpenErrors(t *testing.T) {
 			}
 			s.Close()
 			raw(t, path, "PRAGMA user_version = 99")
-		}, "opening it: it was written by a newer pipectl (schema 99, this one knows 4): update pipectl, or choose another place with --db"},
+		}, "opening it: it was written by a newer pipectl (schema 99, this one knows 5): update pipectl, or choose another place with --db"},
 		{"older than old", func(t *testing.T, path string) {
 			s, err := Create(ctx, path)
 			if err != nil {
