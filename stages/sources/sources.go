@@ -7,5 +7,6 @@ import "github.com/pipectl/pipectl/stages"
 func Add(r *stages.Registry) {
 	r.Add(
 		cifarOperator(),
+		npyOperator(),
 	)
 }

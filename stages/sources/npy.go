@@ -1,0 +1,270 @@
+package sources
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"unsafe"
+
+	"github.com/pipectl/pipectl/stages"
+	"github.com/pipectl/pipectl/stages/storage"
+)
+
+// NPY holds the attributes of `load "npy"`.
+type NPY struct {
+	Files   []stages.Path `hcl:"files" doc:"The .npy files, or patterns (\x60\"part-*.npy\"\x60). Their rows count on from one to the next."`
+	Labels  []stages.Path `hcl:"labels,optional" doc:"The .npy files with a label for each row: int32, int64, uint16 or uint8 numbers of one dimension."`
+	Shuffle bool          `hcl:"shuffle,optional" doc:"Give each epoch's items in a new order, drawn from the experiment's seed."`
+}
+
+func npyOperator() stages.Operator {
+	return stages.Operator{
+		Block:   stages.Load,
+		Type:    "npy",
+		Summary: "Reads the rows of numpy's .npy files.",
+		Doc: `An item is a row: what an index of the array's first dimension gives. What it is follows from the array:
+
+- float32 of N×C×H×W is a tensor of C×H×W; of N×H×W, one of 1×H×W; of N×D, one of D×1×1; of N, one of 1×1×1;
+- uint8 of N×H×W×3 is an image, and of N×H×W one in grey, whose values are given three times, for red, green and blue;
+- int32, int64 or uint16 of N×L is L tokens, which must fit in an int32; of N, one token.
+
+Rows are read from the file one by one, so that an array may be larger than the memory. Arrays must be in C order and little-endian; the
+format's versions 1 to 3 are known: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html.`,
+		New: func() any { return new(NPY) },
+	}
+}
+
+// npyType returns the type of a row.
+func npyType(h npyHeader) (stages.Type, error) {
+	row := h.dims[1:]
+	t := stages.Type{}
+	switch dims := append(slices.Clone(row), 1, 1, 1); {
+	case h.dtype == "<f4" && len(row) <= 1:
+		t = stages.TensorType(dims[0], 1, 1)
+	case h.dtype == "<f4" && len(row) == 2:
+		t = stages.TensorType(1, dims[0], dims[1])
+	case h.dtype == "<f4" && len(row) == 3:
+		t = stages.TensorType(dims[0], dims[1], dims[2])
+	case h.dtype == "|u1" && (len(row) == 2 || len(row) == 3 && row[2] == 3):
+		t = stages.ImageType(dims[0], dims[1])
+	case h.dtype == "|u1":
+		return t, fmt.Errorf("uint8 arrays are images of N×H×W×3 or N×H×W, and this one is of %s", dimensions(h.dims))
+	case h.dtype != "<f4" && len(row) <= 1:
+		t = stages.Type{Kind: stages.Tokens, Shape: stages.Shape{dims[0]}}
+	default:
+		return t, fmt.Errorf("arrays of the type %q have at most %d dimensions, and this one is of %s; reshape it", h.dtype, map[bool]int{true: 4, false: 2}[h.dtype == "<f4"], dimensions(h.dims))
+	}
+	const mostRow = 2 << 30
+	if n := h.row() * h.width(); n > mostRow {
+		return t, fmt.Errorf("a row of %s is too large for an item; the first dimension must count the items", stages.Bytes(n))
+	}
+	return t, nil
+}
+
+func dimensions(dims []int) string {
+	s := ""
+	for i, d := range dims {
+		if i > 0 {
+			s += "×"
+		}
+		s += fmt.Sprint(d)
+	}
+	return s
+}
+
+// Validate reports files that can't be read or have no rows that can be items.
+func (s *NPY) Validate() []stages.Problem {
+	problems := checkFiles("files", s.Files, func(ctx context.Context, _ string, f storage.File) error {
+		h, err := readNpyHeader(ctx, f)
+		if err == nil {
+			_, err = npyType(h)
+		}
+		return err
+	})
+	if len(s.Labels) > 0 {
+		problems = append(problems, checkFiles("labels", s.Labels, func(ctx context.Context, _ string, f storage.File) error {
+			h, err := readNpyHeader(ctx, f)
+			if err == nil {
+				err = labelArray(h)
+			}
+			return err
+		})...)
+	}
+	return problems
+}
+
+func labelArray(h npyHeader) error {
+	if h.dtype == "<f4" || len(h.dims) != 1 {
+		return fmt.Errorf("labels are whole numbers of one dimension, and these are of the type %q and %s", h.dtype, dimensions(h.dims))
+	}
+	return nil
+}
+
+// Output returns the type of the first file's rows, or an unknown one while that can't be read.
+func (s *NPY) Output() stages.Type {
+	var t stages.Type
+	checkFiles("files", s.Files[:min(1, len(s.Files))], func(ctx context.Context, _ string, f storage.File) error {
+		h, err := readNpyHeader(ctx, f)
+		if err == nil && t.Kind == stages.Unknown {
+			t, _ = npyType(h) // Validate tells of the error
+		}
+		return nil
+	})
+	return t
+}
+
+// Shuffled reports whether each epoch's items come in a new order.
+func (s *NPY) Shuffled() bool { return s.Shuffle }
+
+// Open reads the files' headers, and the labels.
+func (s *NPY) Open(ctx context.Context, _ uint64) (stages.Source, error) {
+	src := new(npySource)
+	var err error
+	src.fileSet, err = openFiles(ctx, s.Files, func(n int, _ string, f storage.File) (int, error) {
+		h, err := readNpyHeader(ctx, f)
+		if err != nil {
+			return 0, err
+		}
+		t, err := npyType(h)
+		if err == nil && n > 0 && (t != src.typ || h.dtype != src.headers[0].dtype || h.row() != src.headers[0].row()) {
+			err = fmt.Errorf("its rows are %s of the type %q, and those of the files before it are %s of %q", t, h.dtype, src.typ, src.headers[0].dtype)
+		}
+		src.typ, src.headers = t, append(src.headers, h)
+		return h.dims[0], err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(s.Labels) > 0 {
+		if err := src.readLabels(ctx, s.Labels); err != nil {
+			return nil, errors.Join(err, src.Close())
+		}
+	}
+	return src, nil
+}
+
+// npySource reads rows of a fixed size.
+type npySource struct {
+	*fileSet
+	typ     stages.Type
+	headers []npyHeader // of each file
+	labels  []int32     // nil without labels
+	classes int
+	buffers scratch
+}
+
+// readLabels reads the labels of all items.
+func (s *npySource) readLabels(ctx context.Context, paths []stages.Path) error {
+	files, err := openFiles(ctx, paths, func(_ int, _ string, f storage.File) (int, error) {
+		h, err := readNpyHeader(ctx, f)
+		if err == nil {
+			err = labelArray(h)
+		}
+		if err != nil {
+			return 0, err
+		}
+		data := make([]byte, f.Size()-h.start)
+		if err := readAt(ctx, f, data, h.start); err != nil {
+			return 0, err
+		}
+		first := len(s.labels)
+		s.labels = append(s.labels, make([]int32, h.dims[0])...)
+		if err := convertInts(s.labels[first:], data, h); err != nil {
+			return 0, err
+		}
+		for i, l := range s.labels[first:] {
+			if l < 0 || l == math.MaxInt32 {
+				return 0, fmt.Errorf("value %d is %d, where labels count from 0", i, l)
+			}
+			s.classes = max(s.classes, int(l)+1)
+		}
+		return h.dims[0], nil
+	})
+	if err != nil {
+		return err
+	}
+	if len(s.labels) != s.count {
+		err = fmt.Errorf("there are %d rows and %d labels; give files that belong together", s.count, len(s.labels))
+	}
+	return errors.Join(err, files.Close())
+}
+
+func (s *npySource) Classes() int { return s.classes }
+
+// Name returns the file and the row.
+func (s *npySource) Name(i int) string {
+	file, row := s.locate(i)
+	return fmt.Sprintf("%s, row %d", s.paths[file], row)
+}
+
+// Read gives row i.
+func (s *npySource) Read(c *stages.Call, i int, out *stages.Element) (label int32, err error) {
+	file, row := s.locate(i)
+	f, h := s.files[file], s.headers[file]
+	size := h.row() * h.width()
+	off := h.start + int64(row)*int64(size)
+	if s.labels != nil {
+		label = s.labels[i]
+	}
+	shape := s.typ.Shape
+	switch s.typ.Kind {
+	case stages.Tensor:
+		return label, readFloats(c.Context, f, out.Tensor(shape[0], shape[1], shape[2]), off)
+	case stages.Image:
+		dst := out.Image(shape[0], shape[1])
+		if err := readAt(c.Context, f, dst[len(dst)-size:], off); err != nil {
+			return 0, err
+		}
+		if size < len(dst) {
+			for i, v := range dst[len(dst)-size:] { // each is read before the values that take its place are written
+				dst[3*i], dst[3*i+1], dst[3*i+2] = v, v, v
+			}
+		}
+		return label, nil
+	}
+	buffer := s.buffers.get(size)
+	defer s.buffers.put(buffer)
+	if err := readAt(c.Context, f, *buffer, off); err != nil {
+		return 0, err
+	}
+	out.Type = s.typ
+	out.I32 = slices.Grow(out.I32[:0], h.row())[:h.row()]
+	return label, convertInts(out.I32, *buffer, h)
+}
+
+// readFloats fills values from a place in a file where they lie in little-endian order.
+func readFloats(ctx context.Context, f storage.File, values []float32, off int64) error {
+	data := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(values))), 4*len(values))
+	if err := readAt(ctx, f, data, off); err != nil {
+		return err
+	}
+	if binary.NativeEndian.Uint16([]byte{1, 0}) != 1 {
+		for i := range values {
+			values[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
+		}
+	}
+	return nil
+}
+
+// convertInts fills dst from an array's bytes.
+func convertInts(dst []int32, data []byte, h npyHeader) error {
+	for i := range dst {
+		switch h.dtype {
+		case "|u1":
+			dst[i] = int32(data[i])
+		case "<u2":
+			dst[i] = int32(binary.LittleEndian.Uint16(data[2*i:]))
+		case "<i4":
+			dst[i] = int32(binary.LittleEndian.Uint32(data[4*i:]))
+		case "<i8":
+			v := int64(binary.LittleEndian.Uint64(data[8*i:]))
+			if dst[i] = int32(v); int64(dst[i]) != v {
+				return fmt.Errorf("value %d is %d, which doesn't fit in an int32", i, v)
+			}
+		}
+	}
+	return nil
+}
