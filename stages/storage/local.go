@@ -8,13 +8,15 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 )
 
 // local is a file of this machine.
 type local struct {
-	ctx  context.Context
-	file *os.File
-	size int64
+	ctx     context.Context
+	file    *os.File
+	size    int64
+	version string
 }
 
 func openLocal(ctx context.Context, path string) (*local, error) {
@@ -32,11 +34,12 @@ func openLocal(ctx context.Context, path string) (*local, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &local{ctx, f, info.Size()}, nil
+	return &local{ctx, f, info.Size(), info.ModTime().UTC().Format(time.RFC3339Nano)}, nil
 }
 
-func (f *local) Size() int64  { return f.size }
-func (f *local) Close() error { return f.file.Close() }
+func (f *local) Size() int64     { return f.size }
+func (f *local) Version() string { return f.version }
+func (f *local) Close() error    { return f.file.Close() }
 
 func (f *local) ReadAt(p []byte, off int64) (int, error) { return f.ReadAtContext(f.ctx, p, off) }
 

@@ -46,7 +46,7 @@ func TestLocal(t *testing.T) {
 		t.Errorf("streamed %q, error %v", all, err)
 	}
 	var whole []byte
-	err = new(Client).ReadFile(ctx, path, func(size int64) ([]byte, error) {
+	err = New().ReadFile(ctx, path, func(size int64) ([]byte, error) {
 		whole = make([]byte, size)
 		return whole, nil
 	})

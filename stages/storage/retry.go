@@ -1,0 +1,157 @@
+package storage
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+const (
+	tries      = 8                      // without getting further
+	firstDelay = 100 * time.Millisecond // doubled from try to try: 13 s in all
+	mostDelay  = time.Minute            // that a server may ask for
+	further    = 64 << 10               // bytes that count as getting further, so that a trickle comes to an end
+)
+
+// retry calls f until it succeeds or fails for good. f returns how many bytes it got.
+func retry(ctx context.Context, f func() (int, error)) error {
+	for failures := 0; ; {
+		n, err := f()
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case !transient(err):
+			return err
+		case n >= further:
+			failures = 0
+		}
+		if failures++; failures == tries {
+			return fmt.Errorf("%w, after %d tries", err, tries)
+		}
+		delay := firstDelay << (failures - 1)
+		delay += time.Duration(rand.Int64N(int64(delay))) // so that many readers don't come back all at once
+		if status := (*statusError)(nil); errors.As(err, &status) && status.after > 0 {
+			if status.after > mostDelay {
+				return fmt.Errorf("%w, and the server asks to wait for %s", err, status.after)
+			}
+			delay = max(delay, status.after)
+		}
+		timer := time.NewTimer(delay)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// transient reports whether it may help to try again.
+func transient(err error) bool {
+	if status := (*statusError)(nil); errors.As(err, &status) {
+		switch status.status {
+		case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway,
+			http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+			return true
+		}
+		return false
+	}
+	if broken := (brokenError{}); errors.As(err, &broken) || errors.Is(err, errStalled) {
+		return true
+	}
+	var (
+		name        *net.DNSError
+		certificate *tls.CertificateVerificationError
+		network     net.Error
+	)
+	switch {
+	case errors.As(err, &name):
+		return !name.IsNotFound
+	case errors.As(err, &certificate):
+		return false
+	}
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &network)
+}
+
+var (
+	errStalled = errors.New("the server has sent nothing for " + stall.String())
+	errChanged = errors.New("the file has changed while it was read")
+)
+
+// brokenError is what ends a reply before its end.
+type brokenError struct{ error }
+
+func (e brokenError) Unwrap() error { return e.error }
+
+// statusError is a reply that says that there is no file to be had.
+type statusError struct {
+	status  int
+	message string        // "" or what S3 says about it
+	after   time.Duration // how long the server asks to wait
+}
+
+func newStatusError(resp *http.Response) *statusError {
+	e := &statusError{status: resp.StatusCode}
+	after := resp.Header.Get("Retry-After")
+	if seconds, err := strconv.Atoi(after); err == nil {
+		e.after = time.Duration(min(seconds, int(time.Hour/time.Second))) * time.Second
+	} else if t, err := http.ParseTime(after); err == nil {
+		e.after = time.Until(t)
+	}
+	return e
+}
+
+func (e *statusError) Error() string {
+	text := strconv.Itoa(e.status)
+	if t := http.StatusText(e.status); t != "" {
+		text += " " + t
+	}
+	if e.message != "" {
+		text += ": " + e.message
+	}
+	return text
+}
+
+func (e *statusError) Is(target error) bool {
+	switch e.status {
+	case http.StatusNotFound, http.StatusGone:
+		return target == fs.ErrNotExist
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return target == fs.ErrPermission
+	}
+	return false
+}
+
+// failed adds the path to an error, which may be nil.
+func failed(op, path string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &fs.PathError{Op: op, Path: Redacted(path), Err: err}
+}
+
+// Redacted returns a path as messages may show it: without a password, and without a query, in which signatures stand.
+func Redacted(path string) string {
+	if !Remote(path) || path[:2] == "s3" {
+		return path
+	}
+	u, err := url.Parse(path)
+	if err != nil {
+		return "a URL that can't be read"
+	}
+	if u.RawQuery != "" {
+		u.RawQuery = "…"
+	}
+	return u.Redacted()
+}
