@@ -87,9 +87,9 @@ func (s *CIFAR) Shuffled() bool { return s.Shuffle }
 func (s *CIFAR) Open(ctx context.Context, _ uint64) (stages.Source, error) {
 	src := new(cifarSource)
 	var err error
-	src.fileSet, err = openFiles(ctx, s.Files, func(n int, _ string, f storage.File) (int, error) {
+	src.fileSet, err = openFiles(ctx, s.Files, func(set *fileSet, _ string, f storage.File) (int, error) {
 		format, err := s.format(f.Size())
-		if err == nil && n > 0 && format != src.format {
+		if err == nil && len(set.firsts) > 0 && format != src.format {
 			err = fmt.Errorf("it is of %s and the files before it are of %s; load one of them", format.name, src.format.name)
 		}
 		src.format = format

@@ -34,8 +34,11 @@ type fileSet struct {
 	count  int   // records in all files
 }
 
-// openFiles opens the files that patterns name, in their order. index finds how many records a file has.
-func openFiles(ctx context.Context, patterns []stages.Path, index func(n int, path string, f storage.File) (records int, err error)) (*fileSet, error) {
+// indexer finds how many records a file has that is about to join a set.
+type indexer func(s *fileSet, path string, f storage.File) (records int, err error)
+
+// openFiles opens the files that patterns name, in their order.
+func openFiles(ctx context.Context, patterns []stages.Path, index indexer) (*fileSet, error) {
 	s := new(fileSet)
 	if err := s.open(ctx, patterns, index); err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -43,17 +46,17 @@ func openFiles(ctx context.Context, patterns []stages.Path, index func(n int, pa
 	return s, nil
 }
 
-func (s *fileSet) open(ctx context.Context, patterns []stages.Path, index func(n int, path string, f storage.File) (int, error)) (err error) {
+func (s *fileSet) open(ctx context.Context, patterns []stages.Path, index indexer) (err error) {
 	if s.paths, err = expand(ctx, &s.client, patterns); err != nil {
 		return err
 	}
-	for n, path := range s.paths {
+	for _, path := range s.paths {
 		f, err := s.client.Open(ctx, path)
 		if err != nil {
 			return err
 		}
 		s.files = append(s.files, f)
-		records, err := index(n, path, f)
+		records, err := index(s, path, f)
 		if err != nil {
 			return fmt.Errorf("reading %s: %w", path, withoutPath(err))
 		}

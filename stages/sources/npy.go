@@ -123,13 +123,13 @@ func (s *NPY) Shuffled() bool { return s.Shuffle }
 func (s *NPY) Open(ctx context.Context, _ uint64) (stages.Source, error) {
 	src := new(npySource)
 	var err error
-	src.fileSet, err = openFiles(ctx, s.Files, func(n int, _ string, f storage.File) (int, error) {
+	src.fileSet, err = openFiles(ctx, s.Files, func(set *fileSet, _ string, f storage.File) (int, error) {
 		h, err := readNpyHeader(ctx, f)
 		if err != nil {
 			return 0, err
 		}
 		t, err := npyType(h)
-		if err == nil && n > 0 && (t != src.typ || h.dtype != src.headers[0].dtype || h.row() != src.headers[0].row()) {
+		if err == nil && len(set.firsts) > 0 && (t != src.typ || h.dtype != src.headers[0].dtype || h.row() != src.headers[0].row()) {
 			err = fmt.Errorf("its rows are %s of the type %q, and those of the files before it are %s of %q", t, h.dtype, src.typ, src.headers[0].dtype)
 		}
 		src.typ, src.headers = t, append(src.headers, h)
@@ -158,7 +158,7 @@ type npySource struct {
 
 // readLabels reads the labels of all items.
 func (s *npySource) readLabels(ctx context.Context, paths []stages.Path) error {
-	files, err := openFiles(ctx, paths, func(_ int, _ string, f storage.File) (int, error) {
+	files, err := openFiles(ctx, paths, func(_ *fileSet, _ string, f storage.File) (int, error) {
 		h, err := readNpyHeader(ctx, f)
 		if err == nil {
 			err = labelArray(h)
