@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/pipectl/pipectl/stages"
 )
@@ -46,6 +47,20 @@ func (p *Pipeline) SampleSizes() []float64 {
 		}
 	}
 	return sizes
+}
+
+// Enlarge frees the caches of the probes, and lets them hold so many times as much of the data set when they are filled again, where
+// the experiment leaves that to the engine.
+func (p *Pipeline) Enlarge(times int) {
+	if p.Plan.Experiment.Bisect.CacheBatches > 0 || p.pool != nil {
+		return
+	}
+	p.DropCaches()
+	p.fillTime *= time.Duration(times)
+	p.Plan.CacheBatches *= times
+	if p.Plan.Epoch > 0 {
+		p.Plan.CacheBatches = min(p.Plan.CacheBatches, p.Plan.Epoch)
+	}
 }
 
 // DropCaches frees the caches of the probes. The next probe that needs one fills them again.

@@ -42,7 +42,7 @@ func (p *Pipeline) fill(ctx context.Context) error {
 		if !ok {
 			break
 		}
-		if auto && p.pool == nil && n >= fewestCached && time.Since(r.start) > fillTime {
+		if auto && p.pool == nil && n >= fewestCached && time.Since(r.start) > p.fillTime {
 			r.finish(d)
 			break
 		}

@@ -57,11 +57,12 @@ type Pipeline struct {
 	files     []string // that items are read from, as far as they are known
 	throttles int64    // what ReadClocks counted last
 
-	pace   float64 // batches a second in the last interval of the baseline; 0 before
-	filled bool
-	caches []*cache.Memory // by boundary, up to the batch stage's
-	hosts  []*hostBatch    // the cache behind batch
-	copies []*gpu.Batch    // the cache behind transfer
+	pace     float64       // batches a second in the last interval of the baseline; 0 before
+	fillTime time.Duration // that filling the caches may take, where their size is left to the engine
+	filled   bool
+	caches   []*cache.Memory // by boundary, up to the batch stage's
+	hosts    []*hostBatch    // the cache behind batch
+	copies   []*gpu.Batch    // the cache behind transfer
 
 	live atomic.Pointer[run]
 
@@ -177,6 +178,7 @@ func Open(ctx context.Context, e *Experiment, opts Options) (*Pipeline, []Proble
 	p.skipped = make([]map[int]bool, len(e.Stages))
 	p.next = make([]int64, len(e.Stages))
 	p.gaps = rand.New(rand.NewPCG(e.Seed, hash("gaps")))
+	p.fillTime = fillTime
 	p.instances = make([][]stages.Stage, len(e.Stages))
 	for range plan.Segments {
 		p.buffers = append(p.buffers, new(freeList))

@@ -99,7 +99,7 @@ func (r *run) fillBatches() int {
 	plan := r.plan
 	n := plan.CacheBatches
 	if plan.Experiment.Bisect.CacheBatches == 0 {
-		n = min(n, max(fewestCached, int(fillTime.Seconds()*r.p.pace)))
+		n = min(n, max(fewestCached, int(r.p.fillTime.Seconds()*r.p.pace)))
 	}
 	return max(n, plan.Segments[0].Workers)
 }

@@ -171,6 +171,14 @@ func (r *Run) AddInterval(p engine.Probe, iv engine.Interval) error {
 	}))
 }
 
+// DropIntervals takes out the intervals that were stored so far, since they are measured again.
+func (r *Run) DropIntervals() error {
+	return r.store.explain("taking out intervals of run "+r.id, r.store.update(context.Background(), func(tx *sql.Tx) error {
+		_, err := tx.Exec("DELETE FROM probes WHERE run = ?", r.number)
+		return err
+	}))
+}
+
 // AddSkipped stores items that were left out. Of an item that a stage fails on again, the first failure is kept.
 func (r *Run) AddSkipped(items ...engine.SkippedItem) error {
 	return r.store.explain("storing skipped items of run "+r.id, r.store.update(context.Background(), func(tx *sql.Tx) error {

@@ -236,6 +236,37 @@ func TestAddIntervalErrors(t *testing.T) {
 	}
 }
 
+// TestDropIntervals takes out what is measured again, and nothing of other runs.
+func TestDropIntervals(t *testing.T) {
+	s := create(t, filepath.Join(t.TempDir(), "results.db"))
+	run, other := begin(t, s, "photos"), begin(t, s, "photos")
+	add := func(r *Run, rates ...float64) {
+		for _, rate := range rates {
+			if err := r.AddInterval(engine.Probe{}, interval(rate)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	add(run, 5, 6)
+	add(other, 3)
+	if err := run.DropIntervals(); err != nil {
+		t.Fatal(err)
+	}
+	add(run, 7)
+	for _, tt := range []struct {
+		run  *Run
+		want float64
+	}{{run, 7}, {other, 3}} {
+		got, err := s.Load(t.Context(), tt.run.ID())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(got.Probes) != 1 || len(got.Probes[0].Rounds) != 1 || math.Abs(got.Probes[0].Rounds[0].Rate()-tt.want) > 1e-6 {
+			t.Errorf("got %+v, want one interval of %v steps/s", got.Probes, tt.want)
+		}
+	}
+}
+
 func TestCollision(t *testing.T) {
 	s := create(t, filepath.Join(t.TempDir(), "results.db"))
 	s.now = func() time.Time { return time.Date(2026, 3, 1, 12, 1, 0, 0, time.UTC) }

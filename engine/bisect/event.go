@@ -2,7 +2,7 @@ package bisect
 
 import "github.com/pipectl/pipectl/engine"
 
-// Event is what a search tells while it runs: a ProbeStarted, a RoundDone or a Noted.
+// Event is what a search tells while it runs: a ProbeStarted, a RoundDone, a Restarted or a Noted.
 type Event interface{ event() }
 
 // ProbeStarted says that a probe is measured for the first time.
@@ -23,11 +23,15 @@ type RoundDone struct {
 	Expected int // intervals that the session is expected to need, at least Done
 }
 
+// Restarted says that what was measured so far doesn't count: all is measured again.
+type Restarted struct{}
+
 // Noted says that a note was added to the report.
 type Noted struct{ Note Note }
 
 func (ProbeStarted) event() {}
 func (RoundDone) event()    {}
+func (Restarted) event()    {}
 func (Noted) event()        {}
 
 func (s *session) observe(e Event) {

@@ -25,7 +25,7 @@ const (
 // alpha returns the error that a comparison may make over n rounds: half of what the confidence leaves at the first look,
 // which is mostly the only one, and the rest at the later ones.
 func (s *session) alpha(n int) float64 {
-	if n < s.enough(1) {
+	if s.again == 0 && n < s.enough(1) {
 		return (1 - s.cfg.Confidence) / 2
 	}
 	return (1 - s.cfg.Confidence) / 2 / (looks - 1)

@@ -10,9 +10,10 @@ import (
 	"github.com/pipectl/pipectl/engine"
 )
 
-// Where the experiment leaves the steps of an interval to the search, they are as many as fill about target.
+// Target is what an interval lasts, about, where the experiment leaves its steps to the search.
+const Target = 500 * time.Millisecond
+
 const (
-	target      = 500 * time.Millisecond
 	leastSteps  = 3
 	mostSteps   = 2000
 	leastBursts = 2  // of batches that come several at a time
@@ -164,13 +165,13 @@ func (s *session) interval(ctx context.Context, x *series) error {
 // calibrate chooses the steps of a series' intervals. What it measures isn't kept: it also warms what the probe needs.
 func (s *session) calibrate(ctx context.Context, x *series) (err error) {
 	// A probe is hardly slower than the baseline.
-	x.steps, err = Calibrate(s.baseline().steps, s.plan.Quantum(), func(steps int) (engine.Interval, error) { return s.once(ctx, x.probe, steps) })
+	x.steps, err = Calibrate(s.baseline().steps, s.plan.Quantum(), s.target, func(steps int) (engine.Interval, error) { return s.once(ctx, x.probe, steps) })
 	return err
 }
 
-// Calibrate returns how many steps fill about half a second, from intervals of at least first steps that measure takes. Where batches
+// Calibrate returns how many steps fill about target, from intervals of at least first steps that measure takes. Where batches
 // come several at a time, they are a multiple of these.
-func Calibrate(first, quantum int, measure func(steps int) (engine.Interval, error)) (int, error) {
+func Calibrate(first, quantum int, target time.Duration, measure func(steps int) (engine.Interval, error)) (int, error) {
 	least := leastSteps
 	if quantum > 1 {
 		least = max(leastSteps, leastBursts*quantum)

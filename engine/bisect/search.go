@@ -72,7 +72,9 @@ type session struct {
 	bounds  []int
 	series  []*series // in the order in which they were first measured; the baseline, then the ceiling
 	round   int
-	done    int        // intervals measured
+	done    int // intervals measured
+	target  time.Duration
+	again   int        // intervals that had been measured when all was measured again, in longer ones; 0: it wasn't
 	order   *rand.Rand // of a round's probes
 	control *series    // nil where there is none
 	report  *Report
@@ -85,7 +87,7 @@ func Search(ctx context.Context, plan *engine.Plan, bench Bench, options Options
 	e := plan.Experiment
 	s := &session{
 		plan: plan, cfg: e.Bisect, bench: bench, options: options, began: time.Now(),
-		bounds: bounds(plan), order: rand.New(rand.NewPCG(e.Seed, orderStream)),
+		bounds: bounds(plan), target: Target, order: rand.New(rand.NewPCG(e.Seed, orderStream)),
 		report: &Report{Experiment: e.Name, Verdict: Undecided, Confidence: e.Bisect.Confidence},
 	}
 	if err := s.check(); err != nil {
@@ -167,6 +169,10 @@ func (s *session) screen(ctx context.Context) (Verdict, error) {
 		case below(least, ceiling.times(), alpha):
 			return StepBound, nil
 		}
+		if _, err := s.lengthen(ctx, base, ceiling); err != nil {
+			return Undecided, err
+		}
+		base, ceiling = s.baseline(), s.ceiling()
 	}
 	if below(ceiling.times(), base.times(), s.alpha(len(ceiling.rounds))) && s.starvation().Low >= s.cfg.MinEffect {
 		return InputBound, nil
@@ -187,7 +193,7 @@ func (s *session) locate(ctx context.Context) error {
 			return err
 		}
 	}
-	for s.done < (patience+s.units())*s.cfg.Rounds {
+	for s.done-s.again < (patience+s.units())*s.cfg.Rounds {
 		if probes := s.next(); len(probes) > 0 {
 			var fresh []*series
 			for _, p := range probes {
@@ -248,6 +254,9 @@ func (s *session) press(ctx context.Context, suspect *series) (more bool, err er
 	if refine || len(again) == 0 {
 		return refine, nil
 	}
+	if restarted, err := s.lengthen(ctx, append(again, suspect)...); err != nil || restarted {
+		return restarted, err
+	}
 	look := 1
 	for s.enough(look) <= shared(suspect, again[0]) {
 		look++
@@ -303,8 +312,14 @@ func (s *session) complete(ctx context.Context) error {
 	return s.measureControl(ctx)
 }
 
-// enough returns the rounds that a comparison is given until its look-th judgement, counted from 0.
-func (s *session) enough(look int) int { return s.cfg.Rounds + look*max(s.cfg.Rounds, honest) }
+// enough returns the rounds that a comparison is given until its look-th judgement, counted from 0. What was measured again has
+// been looked at once before.
+func (s *session) enough(look int) int {
+	if s.again > 0 {
+		look--
+	}
+	return s.cfg.Rounds + look*max(s.cfg.Rounds, honest)
+}
 
 // units returns the number of units.
 func (s *session) units() int { return len(s.bounds) - 1 }

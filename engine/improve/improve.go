@@ -399,7 +399,7 @@ func (s *search) measure(ctx context.Context, from, to *Variant, judge func(from
 			continue
 		}
 		var err error
-		steps[i], err = bisect.Calibrate(steps[0], pair[i].Plan.Quantum(), func(n int) (engine.Interval, error) { return once(i, n) })
+		steps[i], err = bisect.Calibrate(steps[0], pair[i].Plan.Quantum(), bisect.Target, func(n int) (engine.Interval, error) { return once(i, n) })
 		if err != nil {
 			return bisect.Open, err
 		}

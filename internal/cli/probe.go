@@ -67,7 +67,7 @@ func (r *session) measureProbe(ctx context.Context, p engine.Probe) error {
 	r.observe(started)
 	steps, err := b.Steps, error(nil)
 	if steps == 0 {
-		steps, err = bisect.Calibrate(0, r.pipeline.Plan.Quantum(), func(n int) (engine.Interval, error) { return r.pipeline.Measure(ctx, p, b.Warmup, n) })
+		steps, err = bisect.Calibrate(0, r.pipeline.Plan.Quantum(), bisect.Target, func(n int) (engine.Interval, error) { return r.pipeline.Measure(ctx, p, b.Warmup, n) })
 	}
 	for n := 1; err == nil && n <= b.Rounds; n++ {
 		var iv engine.Interval

@@ -246,6 +246,8 @@ func (r *session) observe(event bisect.Event) {
 		err = r.stored.AddInterval(e.Probe, e.Interval)
 		r.progress.round(e)
 		r.emit(r.roundDone(e))
+	case bisect.Restarted:
+		err = r.stored.DropIntervals()
 	case bisect.Noted:
 		err = r.stored.AddNote(e.Note)
 		r.emit(r.noted(e.Note))
