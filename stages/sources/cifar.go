@@ -117,7 +117,7 @@ func (s *cifarSource) Classes() int { return int(s.format.classes[s.label]) }
 // Name returns the file and the record's place in it.
 func (s *cifarSource) Name(i int) string {
 	file, record := s.locate(i)
-	return fmt.Sprintf("%s, image %d", s.paths[file], record)
+	return fmt.Sprintf("%s, image %d", s.names[file], record)
 }
 
 // Read gives image i with its channels interleaved.

@@ -27,8 +27,9 @@ const planTime = 30 * time.Second
 
 // fileSet is a data set's open files, whose records count on from one file to the next.
 type fileSet struct {
-	client storage.Client
+	client *storage.Client
 	paths  []string
+	names  []string // the paths as messages may show them
 	files  []storage.File
 	firsts []int // the index of each file's first record
 	count  int   // records in all files
@@ -39,7 +40,7 @@ type indexer func(s *fileSet, path string, f storage.File) (records int, err err
 
 // openFiles opens the files that patterns name, in their order.
 func openFiles(ctx context.Context, patterns []stages.Path, index indexer) (*fileSet, error) {
-	s := new(fileSet)
+	s := &fileSet{client: storage.New()}
 	if err := s.open(ctx, patterns, index); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -47,7 +48,7 @@ func openFiles(ctx context.Context, patterns []stages.Path, index indexer) (*fil
 }
 
 func (s *fileSet) open(ctx context.Context, patterns []stages.Path, index indexer) (err error) {
-	if s.paths, err = expand(ctx, &s.client, patterns); err != nil {
+	if s.paths, err = expand(ctx, s.client, patterns); err != nil {
 		return err
 	}
 	for _, path := range s.paths {
@@ -55,16 +56,16 @@ func (s *fileSet) open(ctx context.Context, patterns []stages.Path, index indexe
 		if err != nil {
 			return err
 		}
-		s.files = append(s.files, f)
+		s.files, s.names = append(s.files, f), append(s.names, storage.Redacted(path))
 		records, err := index(s, path, f)
 		if err != nil {
-			return fmt.Errorf("reading %s: %w", path, withoutPath(err))
+			return fmt.Errorf("reading %s: %w", storage.Redacted(path), withoutPath(err))
 		}
 		s.firsts = append(s.firsts, s.count)
 		s.count += records
 	}
 	if s.count == 0 {
-		return errors.New("there are no items in " + strings.Join(s.paths, ", "))
+		return errors.New("there are no items in " + strings.Join(s.names, ", "))
 	}
 	return nil
 }
@@ -92,16 +93,18 @@ func (s *fileSet) Close() error {
 	for _, f := range s.files {
 		errs = append(errs, f.Close())
 	}
-	return errors.Join(append(errs, s.client.Close())...)
+	s.client.Close()
+	return errors.Join(errs...)
 }
 
-// expand replaces the patterns among paths, whose last part holds *, ? or [, by the files that they match, in the order of their names.
+// expand replaces the patterns among paths, whose last part holds *, ? or [, by the files that they match, in the order of their names. Web
+// servers don't list their files, and have a question mark in many a URL.
 func expand(ctx context.Context, client *storage.Client, patterns []stages.Path) ([]string, error) {
 	var paths []string
 	for _, p := range patterns {
 		pattern := string(p)
 		folder, name := filepath.Split(pattern)
-		if !strings.ContainsAny(name, "*?[") || exists(pattern) {
+		if !strings.ContainsAny(name, "*?[") || strings.HasPrefix(pattern, "http") && storage.Remote(pattern) || exists(pattern) {
 			paths = append(paths, pattern)
 			continue
 		}
@@ -147,9 +150,9 @@ func checkFiles(attribute string, patterns []stages.Path, check func(ctx context
 	if len(patterns) == 0 {
 		return []stages.Problem{{Attribute: attribute, Summary: "No files", Detail: "List the files to read, or give a pattern such as \"data/*\"."}}
 	}
-	var client storage.Client
+	client := storage.New()
 	defer client.Close()
-	paths, err := expand(ctx, &client, patterns)
+	paths, err := expand(ctx, client, patterns)
 	if err != nil {
 		return []stages.Problem{fileProblem(attribute, string(patterns[0]), err)}
 	}
@@ -162,8 +165,8 @@ func checkFiles(attribute string, patterns []stages.Path, check func(ctx context
 			}
 			remote = true
 		}
-		if err := withFile(ctx, &client, path, func(f storage.File) error { return check(ctx, path, f) }); err != nil {
-			problems = append(problems, fileProblem(attribute, path, err))
+		if err := withFile(ctx, client, path, func(f storage.File) error { return check(ctx, path, f) }); err != nil {
+			problems = append(problems, fileProblem(attribute, storage.Redacted(path), err))
 		}
 	}
 	return problems

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pipectl/pipectl/stages"
+	"github.com/pipectl/pipectl/stages/storage"
 )
 
 // format returns the path of a file that testdata/formats/make.py or its like made.
@@ -118,7 +119,10 @@ func folder(tb testing.TB, files map[string]string) string {
 func in(dir string, names ...string) []stages.Path {
 	var paths []stages.Path
 	for _, n := range names {
-		paths = append(paths, stages.Path(filepath.Join(dir, n)))
+		if !storage.Remote(n) {
+			n = filepath.Join(dir, n)
+		}
+		paths = append(paths, stages.Path(n))
 	}
 	return paths
 }
@@ -151,12 +155,12 @@ func TestExpand(t *testing.T) {
 		{[]string{"b-[13].*"}, []string{"DIR/b-1.bin", "DIR/b-3.txt"}, ""},
 		{[]string{"odd[1].bin"}, []string{"DIR/odd[1].bin"}, ""},
 		{[]string{"sub/?-2.bin", "none.bin"}, []string{"DIR/sub/b-2.bin", "DIR/none.bin"}, ""},
+		{[]string{"https://host.example/a[1].bin?key=*"}, []string{"https://host.example/a[1].bin?key=*"}, ""},
 		{[]string{"c*.bin"}, nil, "match DIR/c*.bin: no file matches this pattern"},
 		{[]string{"none/*.bin"}, nil, "listing DIR/none/: no such file or directory"},
 		{[]string{"b[.bin"}, nil, `the pattern DIR/b[.bin is malformed: close its brackets, or write \[ for a bracket`},
 	} {
-		src := new(fileSet)
-		got, err := expand(context.Background(), &src.client, in(dir, tt.patterns...))
+		got, err := expand(context.Background(), storage.New(), in(dir, tt.patterns...))
 		for i := range got {
 			got[i] = strings.ReplaceAll(got[i], dir, "DIR")
 		}

@@ -197,7 +197,7 @@ func (s *npySource) Classes() int { return s.classes }
 // Name returns the file and the row.
 func (s *npySource) Name(i int) string {
 	file, row := s.locate(i)
-	return fmt.Sprintf("%s, row %d", s.paths[file], row)
+	return fmt.Sprintf("%s, row %d", s.names[file], row)
 }
 
 // Read gives row i.

@@ -184,7 +184,7 @@ func (s *linesSource) Classes() int { return 0 }
 // Name returns the file and the line's number.
 func (s *linesSource) Name(i int) string {
 	file, item := s.locate(i)
-	return fmt.Sprintf("%s, line %d", s.paths[file], s.lines[file].number(item))
+	return fmt.Sprintf("%s, line %d", s.names[file], s.lines[file].number(item))
 }
 
 // Read gives line i.
