@@ -1,0 +1,460 @@
+package cache
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/zeebo/xxh3"
+
+	"github.com/pipectl/pipectl/stages"
+)
+
+// ErrBusy says that another process fills the same cache at this moment.
+var ErrBusy = errors.New("another process is filling the same cache")
+
+// Ending names of files in a cache's folder.
+const (
+	wholeSuffix   = ".cache"
+	partialSuffix = ".partial" // of one that is being filled
+)
+
+// Settings say what a cache on disk is of and what it may keep.
+type Settings struct {
+	Key      Key
+	Places   int   // items in the source
+	Limit    int64 // bytes that its records may take; 0: any number
+	Compress bool  // with zstd
+	About    About
+}
+
+// Disk keeps elements of a boundary in a file of its own, by their item's number in the source: all items, or as many of the first as
+// fit within the limit. While it is being filled it lies under a temporary name and is locked; sealed, it has its own and never
+// changes again. Get and Put may be called from several goroutines.
+type Disk struct {
+	folder string
+	set    Settings
+	file   *os.File
+
+	// writing is held by those who write records, and by one alone who makes room by taking others'.
+	writing sync.RWMutex
+	mu      sync.Mutex // of what follows, while the cache is being filled
+	index   []byte
+	room    room
+	cut     int // the first item that doesn't fit
+	kept    int
+	bytes   int64 // of the elements kept
+
+	sealed atomic.Bool // nothing above changes any more
+	mapped []byte      // the file, once it is sealed, where it can be mapped
+
+	encoder *zstd.Encoder
+	decoder *zstd.Decoder
+	scratch sync.Pool // *[]byte: compressed records
+}
+
+// newDisk returns a cache without a file.
+func newDisk(folder string, s Settings) (*Disk, error) {
+	d := &Disk{folder: folder, set: s, cut: s.Places, room: room{limit: s.Limit, end: firstByte}}
+	d.scratch.New = func() any { return new([]byte) }
+	if !s.Compress {
+		return d, nil
+	}
+	var err error
+	// The fastest level, since what a cache saves is time. Both work in the goroutine that calls them.
+	if d.encoder, err = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(false)); err != nil {
+		return nil, err
+	}
+	d.decoder, err = zstd.NewReader(nil, zstd.WithDecoderMaxMemory(maxElement), zstd.WithDecoderConcurrency(0))
+	return d, err
+}
+
+// Create begins a cache in a folder, which is made where it is missing. Where another process is filling the same one, the error is ErrBusy.
+func Create(folder string, s Settings) (*Disk, error) {
+	if err := os.MkdirAll(folder, 0o777); err != nil {
+		return nil, err
+	}
+	d, err := newDisk(folder, s)
+	if err != nil {
+		return nil, err
+	}
+	if d.file, err = lockPartial(d.partial(), os.O_CREATE); err != nil {
+		return nil, err
+	}
+	if err := d.file.Truncate(0); err != nil { // what a process left that was ended
+		return nil, errors.Join(err, d.Close())
+	}
+	d.index = make([]byte, s.Places*entrySize)
+	return d, nil
+}
+
+// lockPartial opens a cache that is being filled, and locks it for as long as the file is open. The error is ErrBusy where another
+// process has done so.
+func lockPartial(path string, flags int) (*os.File, error) {
+	for {
+		f, err := os.OpenFile(path, os.O_RDWR|flags, 0o666)
+		if err != nil {
+			return nil, err
+		}
+		if err := lock(f); err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+		// Between the opening and the lock, its process may have sealed or removed it.
+		here, err := f.Stat()
+		there, gone := os.Stat(path)
+		if err == nil && gone == nil && os.SameFile(here, there) {
+			return f, nil
+		}
+		f.Close()
+		if err != nil || gone != nil && !(errors.Is(gone, fs.ErrNotExist) && flags&os.O_CREATE != 0) {
+			return nil, errors.Join(err, gone)
+		}
+	}
+}
+
+func (d *Disk) partial() string { return filepath.Join(d.folder, d.set.Key.ID()+partialSuffix) }
+
+// Path returns the name of the file once it is sealed.
+func (d *Disk) Path() string { return filepath.Join(d.folder, d.set.Key.ID()+wholeSuffix) }
+
+// Open opens a sealed cache. The error is fs.ErrNotExist where there is none, and a *DamageError where it isn't what was written.
+func Open(folder string, s Settings) (*Disk, error) {
+	path := filepath.Join(folder, s.Key.ID()+wholeSuffix)
+	d, err := openFile(path)
+	if err != nil {
+		return nil, err
+	}
+	if d.set.Key != s.Key || d.set.Places != s.Places || d.set.Compress != s.Compress {
+		return nil, errors.Join(&DamageError{path, "it was written for something else"}, d.Close())
+	}
+	// The time of change is that of the last use: the content doesn't change. Where it can't be set, the cache is as good.
+	now := time.Now()
+	_ = os.Chtimes(path, now, now)
+	return d, nil
+}
+
+// openFile opens a sealed cache, and checks all of it but its records.
+func openFile(path string) (*Disk, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	d, err := readIndex(file)
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return d, nil
+}
+
+func readIndex(file *os.File) (*Disk, error) {
+	damaged := func(format string, args ...any) (*Disk, error) {
+		return nil, &DamageError{file.Name(), fmt.Sprintf(format, args...)}
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	size := info.Size()
+	b := make([]byte, min(headerSize, size))
+	if _, err := file.ReadAt(b, 0); err != nil {
+		return damaged("reading its header: %v", err)
+	}
+	h, err := decodeHeader(b, size)
+	if err != nil {
+		return damaged("%v", err)
+	}
+	tail := make([]byte, h.size-h.index)
+	if _, err := file.ReadAt(tail, int64(h.index)); err != nil {
+		return damaged("reading its index: %v", err)
+	}
+	index, text := tail[:h.places*entrySize], tail[h.places*entrySize:]
+	if xxh3.Hash(index) != h.indexHash || xxh3.Hash(text) != h.aboutHash {
+		return damaged("its index has another checksum than when it was written")
+	}
+	about, err := decodeAbout(text)
+	if err != nil {
+		return damaged("%v", err)
+	}
+	d, err := newDisk(filepath.Dir(file.Name()), Settings{Key: h.key, Places: int(h.places), Compress: h.compress, About: about})
+	if err != nil {
+		return nil, err
+	}
+	d.file, d.index, d.room.end = file, index, int64(h.index)
+	for i := range d.set.Places {
+		e := decodeEntry(index[i*entrySize:])
+		if !e.kept() {
+			continue
+		}
+		if !e.check(h) {
+			return damaged("its index contradicts itself at item %d", i)
+		}
+		d.kept++
+		d.bytes += int64(e.raw)
+		d.room.used += aligned(int64(e.stored))
+	}
+	if d.mapped, err = mapFile(file, size); err != nil {
+		return nil, fmt.Errorf("mapping %s: %w", file.Name(), err)
+	}
+	d.sealed.Store(true)
+	return d, nil
+}
+
+// Sealed reports whether the cache is whole: nothing more is kept.
+func (d *Disk) Sealed() bool { return d.sealed.Load() }
+
+// Full reports whether all items are kept that fit, so that the cache can be sealed.
+func (d *Disk) Full() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.kept == d.cut
+}
+
+// Size returns how many items are kept, how many bytes their elements have, and how many they take in the file.
+func (d *Disk) Size() (items int, bytes, stored int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.kept, d.bytes, d.room.used
+}
+
+// Put keeps a copy of item i's element, unless it doesn't fit within the limit. Room is for the first items in the source's order: it is taken from
+// those behind. The error is that of writing the file: then nothing is lost but this item.
+func (d *Disk) Put(i int, label int32, el *stages.Element) error {
+	data := view(el)
+	if len(data) > maxElement {
+		d.leaveOut(i)
+		return nil
+	}
+	e := entry{label: label, typ: el.Type, raw: uint64(len(data))}
+	if d.encoder != nil {
+		b := d.scratch.Get().(*[]byte)
+		defer d.scratch.Put(b)
+		*b = d.encoder.EncodeAll(data, (*b)[:0])
+		data = *b
+	}
+	e.stored, e.checksum = uint64(len(data)), sum(data, i)
+
+	d.writing.RLock()
+	d.mu.Lock()
+	if !d.wants(i) {
+		d.mu.Unlock()
+		d.writing.RUnlock()
+		return nil
+	}
+	if d.room.fits(int64(len(data))) {
+		defer d.writing.RUnlock()
+		e.offset = uint64(d.room.take(int64(len(data))))
+		d.mu.Unlock()
+		return d.write(i, e, data)
+	}
+	d.mu.Unlock()
+	d.writing.RUnlock()
+
+	d.writing.Lock() // so that nobody writes where room is made
+	defer d.writing.Unlock()
+	d.mu.Lock()
+	if !d.wants(i) || !d.makeRoom(i, int64(len(data))) {
+		d.mu.Unlock()
+		return nil
+	}
+	e.offset = uint64(d.room.take(int64(len(data))))
+	d.mu.Unlock()
+	return d.write(i, e, data)
+}
+
+// leaveOut leaves out item i and all behind it.
+func (d *Disk) leaveOut(i int) {
+	d.writing.Lock()
+	defer d.writing.Unlock()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.sealed.Load() {
+		d.drop(i)
+	}
+}
+
+// wants reports whether item i is to be kept and isn't yet.
+func (d *Disk) wants(i int) bool {
+	if d.sealed.Load() || i >= d.cut {
+		return false
+	}
+	e := decodeEntry(d.index[i*entrySize:])
+	return !e.kept()
+}
+
+// makeRoom drops items behind i, the last first, until n bytes fit. Where they don't without all of those, i itself is left out.
+func (d *Disk) makeRoom(i int, n int64) bool {
+	for j := d.cut - 1; j > i && !d.room.fits(n); j-- {
+		d.drop(j)
+	}
+	if !d.room.fits(n) {
+		d.drop(i)
+		return false
+	}
+	return true
+}
+
+// drop leaves out item i and all behind it, none of which is kept but i itself.
+func (d *Disk) drop(i int) {
+	for j := d.cut - 1; j >= i; j-- {
+		b := d.index[j*entrySize : (j+1)*entrySize]
+		if e := decodeEntry(b); e.kept() {
+			d.room.give(int64(e.offset), int64(e.stored))
+			d.kept--
+			d.bytes -= int64(e.raw)
+			clear(b)
+		}
+	}
+	d.cut = min(d.cut, i)
+}
+
+// write writes a record, and enters it into the index.
+func (d *Disk) write(i int, e entry, data []byte) error {
+	_, err := d.file.WriteAt(data, int64(e.offset))
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err != nil || !d.wants(i) {
+		d.room.give(int64(e.offset), int64(e.stored))
+		return err
+	}
+	e.encode(d.index[i*entrySize:])
+	d.kept++
+	d.bytes += int64(e.raw)
+	return nil
+}
+
+// Get reads item i's element and label. It reports false where the item isn't kept, and a *DamageError where its record isn't what
+// was written. The element may lie in the file itself: nobody may write to it, and out is for Get alone to write to.
+func (d *Disk) Get(i int, out *stages.Element) (label int32, ok bool, err error) {
+	sealed := d.sealed.Load()
+	if !sealed {
+		d.mu.Lock()
+	}
+	e := decodeEntry(d.index[i*entrySize:])
+	if !sealed {
+		d.mu.Unlock()
+	}
+	if !e.kept() {
+		return 0, false, nil
+	}
+	switch err := d.read(i, &e, sealed, out); {
+	case err == nil:
+		return e.label, true, nil
+	case sealed:
+		return 0, false, &DamageError{d.Path(), fmt.Sprintf("the record of item %d: %v", i, err)}
+	}
+	return 0, false, nil // its room may have become another's meanwhile
+}
+
+// read reads a record. Of a mapped file that was made shorter since, or that the disk can't read, the memory can't be read: that is
+// an error here too.
+func (d *Disk) read(i int, e *entry, sealed bool, out *stages.Element) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if fault, ok := recover().(interface{ Addr() uintptr }); ok {
+			err = fmt.Errorf("the file can't be read any more (memory at %#x)", fault.Addr())
+		}
+	}()
+	var record []byte
+	switch {
+	case sealed && d.mapped != nil:
+		record = d.mapped[e.offset : e.offset+e.stored : e.offset+e.stored]
+	case d.set.Compress:
+		b := d.scratch.Get().(*[]byte)
+		defer d.scratch.Put(b)
+		*b = resized(*b, int(e.stored))
+		record = *b
+	default:
+		record = grow(out, e.typ, int(e.raw))
+	}
+	if !sealed || d.mapped == nil {
+		if _, err := d.file.ReadAt(record, int64(e.offset)); err != nil {
+			return err
+		}
+	}
+	if sum(record, i) != e.checksum {
+		return errors.New("it has another checksum than when it was written")
+	}
+	switch {
+	case d.set.Compress:
+		return d.decompress(record, grow(out, e.typ, int(e.raw)))
+	case sealed && d.mapped != nil:
+		attach(out, e.typ, record)
+	}
+	return nil
+}
+
+func (d *Disk) decompress(record, out []byte) error {
+	b, err := d.decoder.DecodeAll(record, out[:0:len(out)])
+	if err != nil {
+		return err
+	}
+	if len(b) != len(out) || len(b) > 0 && &b[0] != &out[0] {
+		return fmt.Errorf("it holds %d bytes, and should hold %d", len(b), len(out))
+	}
+	return nil
+}
+
+// Seal completes the file and gives it its name, once all of it is on the disk. The cache can be read before, meanwhile and after.
+func (d *Disk) Seal() error {
+	d.writing.Lock()
+	defer d.writing.Unlock()
+	if d.sealed.Load() {
+		return nil
+	}
+	d.set.About.Created = time.Now().UTC().Truncate(time.Second)
+	about := encodeAbout(d.set.About)
+	d.mu.Lock()
+	h := header{compress: d.set.Compress, key: d.set.Key, places: uint64(d.set.Places), index: uint64(d.room.end), about: uint64(len(about)),
+		indexHash: xxh3.Hash(d.index), aboutHash: xxh3.Hash(about)}
+	d.mu.Unlock()
+	h.size = h.index + uint64(len(d.index)+len(about))
+	_, err := d.file.WriteAt(d.index, int64(h.index))
+	if err == nil {
+		_, err = d.file.WriteAt(about, int64(h.index)+int64(len(d.index)))
+	}
+	if err == nil {
+		err = d.file.Truncate(int64(h.size))
+	}
+	if err == nil {
+		_, err = d.file.WriteAt(h.encode(), 0)
+	}
+	if err == nil {
+		err = d.file.Sync()
+	}
+	if err == nil {
+		err = os.Rename(d.partial(), d.Path())
+	}
+	if err != nil {
+		return err
+	}
+	unsynced := syncFolder(d.folder)
+	if d.mapped, err = mapFile(d.file, int64(h.size)); err != nil {
+		d.mapped = nil // it can be read without
+	}
+	d.mu.Lock()
+	d.sealed.Store(true)
+	d.mu.Unlock()
+	return unsynced
+}
+
+// Close closes the file, and removes it where it isn't sealed. What Get gave may not be used any more.
+func (d *Disk) Close() error {
+	var errs []error
+	if d.mapped != nil {
+		errs = append(errs, unmapFile(d.mapped))
+	}
+	if !d.sealed.Load() { // while it is locked, so that it is ours
+		errs = append(errs, os.Remove(d.partial()))
+	}
+	if d.decoder != nil {
+		d.decoder.Close()
+	}
+	return errors.Join(append(errs, d.file.Close())...)
+}

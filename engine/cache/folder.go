@@ -1,0 +1,168 @@
+package cache
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/pipectl/pipectl/stages"
+)
+
+// State says what a file in a cache's folder is.
+type State string
+
+// The states of a cache.
+const (
+	Whole   State = "whole"
+	Damaged State = "damaged"
+	Filling State = "filling"   // by a process that is at it
+	Partial State = "left over" // of a process that was ended
+)
+
+// File is a cache as it lies on the disk.
+type File struct {
+	Path   string
+	ID     string // of its key
+	State  State
+	About  About // empty unless it is whole
+	Items  int   // kept
+	Places int   // items in the source
+	Bytes  int64 // of the elements kept
+	Size   int64 // of the file
+	Used   time.Time
+	Reason string // why it is damaged
+}
+
+// List lists the caches in a folder by their names, without a look at their records. A folder that isn't there has none.
+func List(folder string) ([]File, error) {
+	entries, err := os.ReadDir(folder)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	var files []File
+	for _, e := range entries {
+		f := File{Path: filepath.Join(folder, e.Name())}
+		id, whole := strings.CutSuffix(e.Name(), wholeSuffix)
+		id, partial := strings.CutSuffix(id, partialSuffix)
+		if whole == partial {
+			continue // another's file
+		}
+		f.ID = id
+		info, err := os.Stat(f.Path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // it was renamed or removed just now
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !info.Mode().IsRegular() {
+			continue
+		}
+		f.Size, f.Used = info.Size(), info.ModTime()
+		if partial {
+			f.State = Partial
+			locked, err := lockPartial(f.Path, 0)
+			if errors.Is(err, ErrBusy) {
+				f.State = Filling
+			} else if err == nil {
+				locked.Close()
+			}
+		} else if err := f.look(func(*Disk) error { return nil }); err != nil {
+			return nil, err
+		}
+		files = append(files, f)
+	}
+	return files, nil
+}
+
+// Verify reads a whole cache, and reports what is damaged.
+func Verify(path string) (File, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return File{}, err
+	}
+	f := File{Path: path, ID: strings.TrimSuffix(filepath.Base(path), wholeSuffix), Size: info.Size(), Used: info.ModTime()}
+	return f, f.look((*Disk).verify)
+}
+
+// mostReasons is how many damaged records a report names.
+const mostReasons = 3
+
+// verify reads all records.
+func (d *Disk) verify() error {
+	var damaged []string
+	more := 0
+	var el stages.Element
+	for i := range d.set.Places {
+		_, _, err := d.Get(i, &el)
+		damage := (*DamageError)(nil)
+		switch {
+		case !errors.As(err, &damage):
+		case len(damaged) == mostReasons:
+			more++
+		default:
+			damaged = append(damaged, damage.What)
+		}
+	}
+	if len(damaged) == 0 {
+		return nil
+	}
+	what := strings.Join(damaged, "; ")
+	if more > 0 {
+		what += fmt.Sprintf("; and %d more", more)
+	}
+	return &DamageError{d.Path(), what}
+}
+
+// look describes a cache that is whole or damaged. What check finds counts as well. The error is one of the machine.
+func (f *File) look(check func(*Disk) error) error {
+	d, err := openFile(f.Path)
+	if err == nil {
+		f.About, f.Items, f.Places, f.Bytes = d.set.About, d.kept, d.set.Places, d.bytes
+		if d.set.Key.ID() != f.ID {
+			err = &DamageError{f.Path, "its name isn't that of its key"}
+		} else {
+			err = check(d)
+		}
+		err = errors.Join(err, d.Close())
+	}
+	f.State = Whole
+	if damage := (*DamageError)(nil); errors.As(err, &damage) {
+		f.State, f.Reason = Damaged, damage.What
+		return nil
+	}
+	return err
+}
+
+// Remove removes a cache. Whoever reads it at this moment goes on. The error is ErrBusy where one is being filled.
+func Remove(path string) error {
+	if !strings.HasSuffix(path, partialSuffix) {
+		return os.Remove(path)
+	}
+	f, err := lockPartial(path, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.Remove(path), f.Close())
+}
+
+// Sweep removes what processes left in a folder that were ended while they filled caches.
+func Sweep(folder string) error {
+	entries, err := os.ReadDir(folder)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), partialSuffix) {
+			continue
+		}
+		if err := Remove(filepath.Join(folder, e.Name())); err != nil && !errors.Is(err, ErrBusy) && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
