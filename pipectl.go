@@ -13,6 +13,7 @@ import (
 	"github.com/pipectl/pipectl/internal/cli"
 	"github.com/pipectl/pipectl/python"
 	"github.com/pipectl/pipectl/stages"
+	"github.com/pipectl/pipectl/stages/sources"
 )
 
 // Main runs the command line that the program was started with, and returns its exit code. The operators stand beside
@@ -22,6 +23,7 @@ import (
 func Main(operators ...stages.Operator) int {
 	registry := stages.Builtin()
 	gpu.Add(registry)
+	sources.Add(registry)
 	python.Add(registry)
 	registry.Add(operators...)
 

@@ -21,6 +21,7 @@ import (
 	"github.com/pipectl/pipectl/gpu/nvml"
 	"github.com/pipectl/pipectl/hcl/config"
 	"github.com/pipectl/pipectl/stages"
+	"github.com/pipectl/pipectl/stages/sources"
 )
 
 func TestTerraformFlags(t *testing.T) {
@@ -79,6 +80,7 @@ func TestExitCode(t *testing.T) {
 func world() (State, *bytes.Buffer, *bytes.Buffer) {
 	registry := stages.Builtin()
 	gpu.Add(registry)
+	sources.Add(registry)
 	var out, err bytes.Buffer
 	return State{In: strings.NewReader(""), Out: &out, Err: &err, Registry: registry, OpenDevice: devices.Open, ReadGPU: nvml.Read}, &out, &err
 }

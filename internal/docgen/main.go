@@ -16,6 +16,7 @@ import (
 	"github.com/pipectl/pipectl/hcl/config"
 	"github.com/pipectl/pipectl/python"
 	"github.com/pipectl/pipectl/stages"
+	"github.com/pipectl/pipectl/stages/sources"
 )
 
 //go:embed *.md.tmpl
@@ -60,6 +61,7 @@ func run(folder string, check bool) error {
 func generate(name string) ([]byte, error) {
 	registry := stages.Builtin()
 	gpu.Add(registry)
+	sources.Add(registry)
 	python.Add(registry)
 	t, err := template.New(name+".tmpl").Funcs(template.FuncMap{
 		"attributes": stages.Attributes,

@@ -11,6 +11,7 @@ import (
 	"github.com/pipectl/pipectl/gpu"
 	"github.com/pipectl/pipectl/hcl/config"
 	"github.com/pipectl/pipectl/stages"
+	"github.com/pipectl/pipectl/stages/sources"
 )
 
 func TestRun(t *testing.T) {
@@ -41,6 +42,7 @@ func TestEveryOperatorIsDescribed(t *testing.T) {
 	}
 	r := stages.Builtin()
 	gpu.Add(r)
+	sources.Add(r)
 	for _, op := range r.Operators() {
 		_, section, found := strings.Cut(string(text), "\n### "+op.Block+" \""+op.Type+"\"\n")
 		section, _, _ = strings.Cut(section, "\n#")
@@ -77,6 +79,7 @@ func TestExample(t *testing.T) {
 	}
 	r := stages.Builtin()
 	gpu.Add(r)
+	sources.Add(r)
 	if _, diags := config.Load(config.Options{Path: folder, Registry: r}); len(diags) > 0 {
 		t.Error(diags)
 	}
