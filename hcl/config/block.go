@@ -15,6 +15,7 @@ import (
 	"github.com/pipectl/pipectl/hcl/diag"
 	"github.com/pipectl/pipectl/internal/suggest"
 	"github.com/pipectl/pipectl/stages"
+	"github.com/pipectl/pipectl/stages/storage"
 )
 
 // block is one block of an experiment, or the experiment itself, with the attributes that it accepts.
@@ -229,12 +230,12 @@ func (b *block) misplaced(name string) string {
 	return ""
 }
 
-// resolvePaths makes the block's relative paths start at the folder of its file. References and Settings keep them as
-// they are written.
+// resolvePaths makes the block's relative paths start at the folder of its file; URLs stay as they are. References and Settings keep
+// them all as they are written.
 func (b *block) resolvePaths() {
 	folder := folderOf(b.syntax.TypeRange)
 	resolve := func(v reflect.Value) {
-		if p := v.String(); p != "" && !filepath.IsAbs(p) {
+		if p := v.String(); p != "" && !filepath.IsAbs(p) && !storage.Remote(p) {
 			v.SetString(filepath.Join(folder, p))
 		}
 	}

@@ -243,6 +243,10 @@ func TestPaths(t *testing.T) {
 	if results.Fingerprint(a.Settings) != results.Fingerprint(b.Settings) {
 		t.Error("the fingerprint depends on the folder")
 	}
+	c := load(t, config.Options{Path: write(t, map[string]string{"x.hcl": strings.Replace(text, `path = "items"`, `path = "s3://bucket/items/../x y"`, 1)})}).Experiments[0]
+	if got := c.Stages[0].Spec.(*folder).Path; got != "s3://bucket/items/../x y" {
+		t.Errorf("the URL has become %s", got)
+	}
 }
 
 // TestReferences checks what a reference to an attribute gives.
