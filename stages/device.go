@@ -32,10 +32,10 @@ func DeviceTakes(spec StageSpec, sample Type) error {
 }
 
 // ByteTable returns the value of each channel and byte after the conversion to a tensor.
-func (*ToFloat) ByteTable() [3][256]float32 { return *newFloater() }
+func (s *ToFloat) ByteTable() [3][256]float32 { return s.imageNormalizer().table }
 
 // ByteTable returns the value of each channel and byte after the conversion to a tensor and the normalization.
-func (s *Normalize) ByteTable() [3][256]float32 { return *s.floater() }
+func (s *Normalize) ByteTable() [3][256]float32 { return s.imageNormalizer().table }
 
 // Draw reports whether an item is flipped.
 func (s *RandomFlip) Draw(r *rand.Rand) bool { return s.draw(r) }
@@ -62,7 +62,7 @@ func (s *RandomResizedCrop) Taps(in, out int) Taps {
 		}
 		return t
 	}
-	r.across.set(in, out, r.kernel)
+	r.across.set(in, out, span{0, float64(in)}, r.kernel)
 	t := Taps{Weights: r.across.weights}
 	for _, run := range r.across.runs {
 		t.First, t.Count = append(t.First, run.first), append(t.Count, run.n)

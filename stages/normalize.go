@@ -79,28 +79,27 @@ func (s *Normalize) of(c int) (mean, std float32) {
 }
 
 // New makes an instance for one worker.
-func (s *Normalize) New() (Stage, error) { return &normalizer{spec: *s, float: s.floater()}, nil }
+func (s *Normalize) New() (Stage, error) {
+	return &normalizer{spec: *s, image: s.imageNormalizer()}, nil
+}
 
-// floater returns what does the work on images.
-func (s *Normalize) floater() *floater {
-	f := newFloater()
-	for c := range f {
-		mean, std := s.of(c)
-		for v := range f[c] {
-			f[c][v] = (f[c][v] - mean) / std
-		}
+// imageNormalizer returns what does the work on images.
+func (s *Normalize) imageNormalizer() *imageNormalizer {
+	var mean, std [3]float32
+	for c := range mean {
+		mean[c], std[c] = s.of(c)
 	}
-	return f
+	return newImageNormalizer(mean, std)
 }
 
 type normalizer struct {
 	spec  Normalize
-	float *floater // for images
+	image *imageNormalizer
 }
 
 func (n *normalizer) Process(c *Call, in, out *Element) error {
 	if in.Type.Kind == Image {
-		return n.float.Process(c, in, out)
+		return n.image.Process(c, in, out)
 	}
 	channels, h, w := in.Type.Shape[0], in.Type.Shape[1], in.Type.Shape[2]
 	if err := n.spec.check(channels); err != nil {
@@ -109,11 +108,14 @@ func (n *normalizer) Process(c *Call, in, out *Element) error {
 	src, dst := in.F32, out.Tensor(channels, h, w)
 	for c := range channels {
 		mean, std := n.spec.of(c)
-		from := src[c*h*w:][:h*w]
-		to := dst[c*h*w:][:len(from)]
-		for i, v := range from {
-			to[i] = (v - mean) / std
-		}
+		n.image.kernels.standardize(dst[c*h*w:][:h*w], src[c*h*w:][:h*w], mean, std)
 	}
 	return nil
+}
+
+func (portable) standardize(dst, src []float32, mean, std float32) {
+	dst = dst[:len(src)]
+	for i, v := range src {
+		dst[i] = (v - mean) / std
+	}
 }

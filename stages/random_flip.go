@@ -24,12 +24,15 @@ func randomFlipOperator() Operator {
 func (s *RandomFlip) Output(in Type) (Type, error) { return in, accept(in, Image, Tensor) }
 
 // New makes an instance for one worker.
-func (s *RandomFlip) New() (Stage, error) { return &flipper{*s}, nil }
+func (s *RandomFlip) New() (Stage, error) { return &flipper{*s, fastKernels()}, nil }
 
 // draw reports whether an item is flipped.
 func (s *RandomFlip) draw(r *rand.Rand) bool { return r.Float64() < s.P }
 
-type flipper struct{ spec RandomFlip }
+type flipper struct {
+	spec    RandomFlip
+	kernels kernels
+}
 
 func (f *flipper) Process(c *Call, in, out *Element) error {
 	switch {
@@ -38,7 +41,8 @@ func (f *flipper) Process(c *Call, in, out *Element) error {
 	case in.Type.Kind == Tensor:
 		flipTensor(out, in)
 	default:
-		flipImage(out, in)
+		out.Image(in.Type.Shape[0], in.Type.Shape[1])
+		f.kernels.mirror(pixelsOf(out), pixelsOf(in))
 	}
 	return nil
 }
@@ -52,10 +56,7 @@ func flipTensor(out, in *Element) {
 	}
 }
 
-func flipImage(out, in *Element) {
-	src := pixelsOf(in)
-	out.Image(src.h, src.w)
-	dst := pixelsOf(out)
+func (portable) mirror(dst, src pixels) {
 	for y := range src.h {
 		from, to := src.row(y), dst.row(y)
 		for len(from) >= 3 && len(to) >= 3 {

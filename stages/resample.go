@@ -13,6 +13,7 @@ import (
 // 1981, with a = -0.5, and the triangle.) It serves one goroutine at a time.
 type resampler struct {
 	kernel         kernel
+	kernels        kernels
 	across, down   taps
 	narrow         []byte // what the pass along the rows makes
 	sourceOfColumn []int  // for nearest
@@ -27,13 +28,14 @@ type kernel struct {
 
 // newResampler returns a resampler for a value of the attribute interpolation.
 func newResampler(interpolation string) *resampler {
+	r := &resampler{kernels: fastKernels()}
 	switch interpolation {
+	case "bilinear":
+		r.kernel = kernel{1, triangle}
 	case "bicubic":
-		return &resampler{kernel: kernel{2, cubic}}
-	case "nearest":
-		return new(resampler)
+		r.kernel = kernel{2, cubic}
 	}
-	return &resampler{kernel: kernel{1, triangle}}
+	return r
 }
 
 func triangle(x float64) float64 { return max(1-math.Abs(x), 0) }
@@ -58,22 +60,31 @@ func (r *resampler) resize(dst, src pixels) {
 		r.nearest(dst, src)
 		return
 	}
-	if dst.w != src.w {
-		r.across.set(src.w, dst.w, r.kernel)
-		if dst.h == src.h {
-			r.across.alongRows(dst, src)
+	r.resizePart(dst, src, span{0, float64(src.h)}, span{0, float64(src.w)})
+}
+
+// resizePart fills dst with what lies in the rows of down and the columns of across of src, resized. Its kernel isn't that of the
+// nearest pixel. What of src lies outside them, which is less than a pixel on each side, takes part in the means at the edges.
+func (r *resampler) resizePart(dst, src pixels, down, across span) {
+	if across != (span{0, float64(dst.w)}) {
+		r.across.set(src.w, dst.w, across, r.kernel)
+		if down == (span{0, float64(dst.h)}) {
+			r.kernels.alongRows(&r.across, dst, src)
 			return
 		}
 		if n := 3 * src.h * dst.w; cap(r.narrow) < n {
 			r.narrow = make([]byte, n)
 		}
 		narrow := pixels{r.narrow[:3*src.h*dst.w], 3 * dst.w, src.h, dst.w}
-		r.across.alongRows(narrow, src)
+		r.kernels.alongRows(&r.across, narrow, src)
 		src = narrow
 	}
-	r.down.set(src.h, dst.h, r.kernel)
-	r.down.alongColumns(dst, src)
+	r.down.set(src.h, dst.h, down, r.kernel)
+	r.kernels.alongColumns(&r.down, dst, src)
 }
+
+// span is a part of an axis, in pixels. It need not begin or end between two of them.
+type span struct{ first, length float64 }
 
 // nearest fills dst with the pixels of src that are nearest to the centres of its own.
 func (r *resampler) nearest(dst, src pixels) {
@@ -105,9 +116,12 @@ func nearestPixels(in, out int) iter.Seq2[int, int] {
 // taps says for each pixel of an output axis which run of the input axis it is made of, and with which weights.
 type taps struct {
 	in, out int
+	of      span // of the input axis
 	runs    []run
+	most    int       // the length of the longest run
 	weights []int32   // of all runs, one after the other, in units of 1/one
 	exact   []float64 // those of one run
+	packed  []byte    // the weights as kernels arrange them
 }
 
 type run struct{ first, n int }
@@ -119,18 +133,18 @@ const (
 	half      = one / 2
 )
 
-// set makes t the taps for an axis that goes from in to out pixels, unless it is already.
-func (t *taps) set(in, out int, k kernel) {
-	if t.in == in && t.out == out {
+// set makes t the taps for an axis of which a part goes to out pixels, unless it is already. in is the number of the axis's pixels.
+func (t *taps) set(in, out int, of span, k kernel) {
+	if t.in == in && t.out == out && t.of == of {
 		return
 	}
-	t.in, t.out = in, out
-	t.runs, t.weights = t.runs[:0], t.weights[:0]
-	scale := float64(in) / float64(out)
+	t.in, t.out, t.of = in, out, of
+	t.runs, t.weights, t.most = t.runs[:0], t.weights[:0], 0
+	scale := of.length / float64(out)
 	stretch := max(scale, 1)
 	support := product(k.support, stretch)
 	for i := range out {
-		centre := product(float64(i)+0.5, scale)
+		centre := of.first + product(float64(i)+0.5, scale)
 		first := max(int(centre-support+0.5), 0)
 		end := min(int(centre+support+0.5), in)
 		t.exact = t.exact[:0]
@@ -144,11 +158,19 @@ func (t *taps) set(in, out int, k kernel) {
 			t.weights = append(t.weights, int32(math.Round(w/sum*one)))
 		}
 		t.runs = append(t.runs, run{first, end - first})
+		t.most = max(t.most, end-first)
 	}
 }
 
-// alongRows makes rows of t.out pixels of rows of t.in pixels.
-func (t *taps) alongRows(dst, src pixels) {
+// room returns n bytes for the weights as kernels arrange them.
+func (t *taps) room(n int) []byte {
+	if cap(t.packed) < n {
+		t.packed = make([]byte, n)
+	}
+	return t.packed[:n]
+}
+
+func (portable) alongRows(t *taps, dst, src pixels) {
 	for y := range src.h {
 		to, from, weights := dst.row(y), src.row(y), t.weights
 		for x, run := range t.runs {
@@ -167,8 +189,7 @@ func (t *taps) alongRows(dst, src pixels) {
 	}
 }
 
-// alongColumns makes t.out rows of t.in rows.
-func (t *taps) alongColumns(dst, src pixels) {
+func (portable) alongColumns(t *taps, dst, src pixels) {
 	weights := t.weights
 	for y, run := range t.runs {
 		w, to := weights[:run.n], dst.row(y)

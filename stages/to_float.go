@@ -22,30 +22,53 @@ func (*ToFloat) Output(in Type) (Type, error) {
 }
 
 // New makes an instance for one worker.
-func (*ToFloat) New() (Stage, error) { return newFloater(), nil }
+func (s *ToFloat) New() (Stage, error) { return s.imageNormalizer(), nil }
+
+// imageNormalizer returns what does the work.
+func (*ToFloat) imageNormalizer() *imageNormalizer {
+	return newImageNormalizer([3]float32{}, [3]float32{1, 1, 1})
+}
+
+// imageNormalizer turns images into tensors, in which each channel's values from 0 to 1 are shifted by its mean and divided by its
+// standard deviation.
+type imageNormalizer struct {
+	kernels   kernels
+	mean, std [3]float32
+	table     floater // of the same values
+}
+
+func newImageNormalizer(mean, std [3]float32) *imageNormalizer {
+	n := &imageNormalizer{kernels: fastKernels(), mean: mean, std: std}
+	for c := range n.table {
+		for v := range n.table[c] {
+			n.table[c][v] = (float32(v)/255 - mean[c]) / std[c]
+		}
+	}
+	return n
+}
+
+func (n *imageNormalizer) Process(_ *Call, in, out *Element) error {
+	n.kernels.normalize(n, out.Tensor(3, in.Type.Shape[0], in.Type.Shape[1]), in.U8)
+	return nil
+}
+
+func (portable) normalize(n *imageNormalizer, dst []float32, src []byte) { n.table.fill(dst, src, 0) }
 
 // floater turns images into tensors by a table: the value for each channel and byte.
 type floater [3][256]float32
 
-func newFloater() *floater {
-	var f floater
-	for c := range f {
-		for v := range f[c] {
-			f[c][v] = float32(v) / 255
-		}
-	}
-	return &f
+func (f *floater) Process(_ *Call, in, out *Element) error {
+	f.fill(out.Tensor(3, in.Type.Shape[0], in.Type.Shape[1]), in.U8, 0)
+	return nil
 }
 
-func (f *floater) Process(_ *Call, in, out *Element) error {
-	h, w := in.Type.Shape[0], in.Type.Shape[1]
-	n := h * w
-	t := out.Tensor(3, h, w)
-	red, green, blue := t[:n], t[n:][:n], t[2*n:][:n]
-	px := in.U8[:3*n]
+// fill fills the planes of dst with the pixels of src, from pixel first on.
+func (f *floater) fill(dst []float32, src []byte, first int) {
+	n := len(src) / 3
+	red, green, blue := dst[first:n], dst[n+first:][:n-first], dst[2*n+first:][:n-first]
+	px := src[3*first : 3*n]
 	for i := range red {
 		p := px[3*i:][:3]
 		red[i], green[i], blue[i] = f[0][p[0]], f[1][p[1]], f[2][p[2]]
 	}
-	return nil
 }

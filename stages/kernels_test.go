@@ -1,0 +1,73 @@
+package stages
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// The fastest kernels of this machine give what the portable ones give, bit for bit, and write nothing beyond their part of dst.
+func TestKernels(t *testing.T) {
+	fast := fastKernels()
+	if fast == (portable{}) {
+		t.Log("this build or machine has the portable ones alone")
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		size := rapid.IntRange(1, 70)
+		h, w, to := size.Draw(t, "h"), size.Draw(t, "w"), size.Draw(t, "to")
+		k := kernel{1, triangle}
+		if rapid.Bool().Draw(t, "cubic") {
+			k = kernel{2, cubic}
+		}
+		first := rapid.Float64Range(0, 0.99).Draw(t, "first")
+		part := func(n int) span { return span{first, rapid.Float64Range(0.01, float64(n)-first).Draw(t, "length")} }
+		across, down := new(taps), new(taps)
+		across.set(w, to, part(w), k)
+		down.set(h, to, part(h), k)
+		image := testImage(h, w)
+		n := normalizeOperator().New().(*Normalize).imageNormalizer()
+		bytes := map[string]func(kernels, pixels, pixels){
+			"alongRows":    func(k kernels, dst, src pixels) { k.alongRows(across, dst, src) },
+			"alongColumns": func(k kernels, dst, src pixels) { k.alongColumns(down, dst, src) },
+			"mirror":       kernels.mirror,
+		}
+		for name, run := range bytes {
+			of := box{Height: h, Width: w}
+			switch name {
+			case "alongRows":
+				of.Width = to
+			case "alongColumns":
+				of.Height = to
+			}
+			got, want := framed(of), framed(of)
+			run(fast, got.crop(box{1, 1, of.Height, of.Width}), pixelsOf(image))
+			run(portable{}, want.crop(box{1, 1, of.Height, of.Width}), pixelsOf(image))
+			if !slices.Equal(got.pix, want.pix) {
+				t.Errorf("%s of %d×%d to %+v: %v, want %v", name, h, w, of, got.pix, want.pix)
+			}
+		}
+		floats := map[string]func(kernels, []float32){
+			"normalize": func(k kernels, dst []float32) { k.normalize(n, dst[:3*h*w], image.U8) },
+			"standardize": func(k kernels, dst []float32) {
+				k.standardize(dst[:h*w], []float32(testTensor(1, h, w).F32), 0.485, 0.229)
+			},
+		}
+		for name, run := range floats {
+			got, want := make([]float32, 3*h*w+1), make([]float32, 3*h*w+1)
+			run(fast, got)
+			run(portable{}, want)
+			if !slices.EqualFunc(got, want, func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) }) {
+				t.Errorf("%s of %d×%d: %v, want %v", name, h, w, got, want)
+			}
+		}
+	})
+}
+
+// framed returns black pixels with room for a rectangle of b's size that has one pixel around it.
+func framed(b box) pixels {
+	e := new(Element)
+	e.Image(b.Height+2, b.Width+2)
+	return pixelsOf(e)
+}
