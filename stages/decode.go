@@ -80,7 +80,7 @@ func (d *decoder) Process(_ *Call, in, out *Element) error {
 			if err := d.decode(in.U8, d.limit, &d.lying); err != nil {
 				return err
 			}
-			orient(out, &d.lying, o)
+			turnOf(o).show(out, pixelsOf(&d.lying))
 			return nil
 		}
 	}

@@ -35,14 +35,22 @@ func (s *DecodeJPEG) New() (Stage, error) {
 		return nil, err
 	}
 	decode := func(data []byte, limit int, out *Element) error {
-		switch f := formatOf(data); f {
-		case jpegFormat:
-			return j.decode(data, limit, out)
-		case "":
-			return errors.New("not a JPEG file")
-		default:
-			return errors.New("not a JPEG but a " + string(f) + " file: use decode_image, which reads both")
+		if err := checkJPEG(data); err != nil {
+			return err
 		}
+		return j.decode(data, limit, out)
 	}
 	return &decoder{limit: s.MaxPixels, upright: s.ExifOrientation, decode: decode, jpeg: j}, nil
+}
+
+// checkJPEG returns an error for a file that is something else.
+func checkJPEG(data []byte) error {
+	switch f := formatOf(data); f {
+	case jpegFormat:
+		return nil
+	case "":
+		return errors.New("not a JPEG file")
+	default:
+		return errors.New("not a JPEG but a " + string(f) + " file: use decode_image, which reads both")
+	}
 }

@@ -24,6 +24,25 @@ func (p pixels) crop(b box) pixels {
 	return pixels{p.pix[b.Top*p.stride+3*b.Left:], p.stride, b.Height, b.Width}
 }
 
+// part is a part of a picture that is decoded, and the size in which it is.
+type part struct {
+	box
+	denominator int // 1, or 2, 4 or 8: that part of the picture's width and height
+}
+
+// reduced returns the smallest rectangle of the reduced picture's pixels that has the part within.
+func (p part) reduced() box {
+	d := p.denominator
+	top, left := p.Top/d, p.Left/d
+	return box{top, left, (p.Top+p.Height+d-1)/d - top, (p.Left+p.Width+d-1)/d - left}
+}
+
+// spans returns where the part lies in the rectangle that reduced returns.
+func (p part) spans() (down, across span) {
+	r, d := p.reduced(), float64(p.denominator)
+	return span{float64(p.Top)/d - float64(r.Top), float64(p.Height) / d}, span{float64(p.Left)/d - float64(r.Left), float64(p.Width) / d}
+}
+
 // row returns the bytes of row y.
 func (p pixels) row(y int) []byte { return p.pix[y*p.stride:][:3*p.w] }
 

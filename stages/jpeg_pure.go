@@ -33,5 +33,15 @@ func (*jpegDecoder) decode(data []byte, limit int, out *Element) error {
 	return nil
 }
 
+// decodePart returns the part of the picture of a file that choose chooses, in RGB: it is given the picture's height and width. It
+// lies in buffer, and isn't reduced.
+func (d *jpegDecoder) decodePart(data []byte, limit int, buffer *Element, choose func(h, w int) part) (pixels, int, error) {
+	if err := d.decode(data, limit, buffer); err != nil {
+		return pixels{}, 0, err
+	}
+	whole := pixelsOf(buffer)
+	return whole.crop(choose(whole.h, whole.w).box), 1, nil
+}
+
 // Close has nothing to free.
 func (*jpegDecoder) Close() error { return nil }

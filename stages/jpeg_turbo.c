@@ -117,31 +117,75 @@ static void cmyk_to_rgb(unsigned char *rgb, const unsigned char *cmyk, int width
 	}
 }
 
+// start_pixels returns whether all came that stands before the first row.
+static boolean start_pixels(jpeg_decoder *d) {
+	d->info.out_color_space = d->info.num_components == 4 ? JCS_CMYK : JCS_RGB;
+	return jpeg_start_decompress(&d->info);
+}
+
+// read_rows reads the next rows, and returns whether all of them came.
+static boolean read_rows(jpeg_decoder *d, unsigned char *pixels, size_t stride, JDIMENSION rows) {
+	j_decompress_ptr info = &d->info;
+	JSAMPARRAY inks = NULL;
+	if (info->out_color_space == JCS_CMYK) inks = info->mem->alloc_sarray((j_common_ptr)info, JPOOL_IMAGE, info->output_width * 4, 1);
+	for (; rows > 0; rows--, pixels += stride) {
+		JSAMPROW row = pixels;
+		if (jpeg_read_scanlines(info, inks ? inks : &row, 1) == 0) return FALSE;
+		if (inks) cmyk_to_rgb(row, inks[0], (int)info->output_width);
+	}
+	return TRUE;
+}
+
 // read_pixels returns whether all rows came.
 static boolean read_pixels(jpeg_decoder *d, unsigned char *pixels) {
 	j_decompress_ptr info = &d->info;
-	boolean cmyk = info->num_components == 4;
-	info->out_color_space = cmyk ? JCS_CMYK : JCS_RGB;
-	if (!jpeg_start_decompress(info)) return FALSE;
-	JSAMPARRAY inks = NULL;
-	if (cmyk) inks = info->mem->alloc_sarray((j_common_ptr)info, JPOOL_IMAGE, info->output_width * 4, 1);
-	while (info->output_scanline < info->output_height) {
-		JSAMPROW row = pixels + (size_t)info->output_scanline * info->output_width * 3;
-		if (jpeg_read_scanlines(info, cmyk ? inks : &row, 1) == 0) return FALSE;
-		if (cmyk) cmyk_to_rgb(row, inks[0], (int)info->output_width);
-	}
+	if (!start_pixels(d) || !read_rows(d, pixels, (size_t)info->output_width * 3, info->output_height)) return FALSE;
 	jpeg_finish_decompress(info); // damage after the pixels is an error; a missing end is none
 	return TRUE;
 }
 
+// read_part returns whether all rows of the part came.
+static boolean read_part(jpeg_decoder *d, jpeg_part *part, unsigned char *pixels, size_t stride) {
+	// Chroma is interpolated between neighbours, for which a row's first and last pixel have none.
+	enum { neighbours = 4 };
+	j_decompress_ptr info = &d->info;
+	info->scale_num = 1;
+	info->scale_denom = (unsigned)part->denominator;
+	if (!start_pixels(d)) return FALSE;
+	JDIMENSION left = part->left < neighbours ? 0 : (JDIMENSION)(part->left - neighbours);
+	JDIMENSION right = (JDIMENSION)(part->left + part->width + neighbours);
+	if (right > info->output_width) right = info->output_width;
+	JDIMENSION width = right - left;
+	if (width < info->output_width) jpeg_crop_scanline(info, &left, &width);
+	part->before = part->left - (int)left;
+	if (part->top > 0) jpeg_skip_scanlines(info, (JDIMENSION)part->top);
+	return read_rows(d, pixels, stride, (JDIMENSION)part->height);
+}
+
+static void go_on(jpeg_decoder *d, const unsigned char *data, size_t len) {
+	d->source.next_input_byte = data + (len - d->source.bytes_in_buffer); // anew, for none is kept from call to call
+}
+
 const char *jpeg_decoder_pixels(jpeg_decoder *d, const unsigned char *data, size_t len, unsigned char *pixels) {
 	const char *error = NULL;
-	d->source.next_input_byte = data + (len - d->source.bytes_in_buffer); // anew, for none is kept from call to call
+	go_on(d, data, len);
 	if (setjmp(d->failed)) {
 		jpeg_abort_decompress(&d->info);
 		return d->message;
 	}
 	if (!read_pixels(d, pixels)) error = truncated;
+	jpeg_abort_decompress(&d->info);
+	return error;
+}
+
+const char *jpeg_decoder_part(jpeg_decoder *d, const unsigned char *data, size_t len, jpeg_part *part, unsigned char *pixels, size_t stride) {
+	const char *error = NULL;
+	go_on(d, data, len);
+	if (setjmp(d->failed)) {
+		jpeg_abort_decompress(&d->info);
+		return d->message;
+	}
+	if (!read_part(d, part, pixels, stride)) error = truncated;
 	jpeg_abort_decompress(&d->info);
 	return error;
 }

@@ -23,4 +23,19 @@ jpeg_header jpeg_decoder_header(jpeg_decoder *d, const unsigned char *data, size
 // jpeg_decoder_pixels goes on with the file whose header was read, and leaves height rows of width RGB pixels.
 const char *jpeg_decoder_pixels(jpeg_decoder *d, const unsigned char *data, size_t len, unsigned char *pixels);
 
+// jpeg_part is a part of a picture, in pixels of the picture reduced by the denominator.
+typedef struct {
+	int denominator; // 1, 2, 4 or 8
+	int left, top, width, height;
+	int before; // set by the decoder: pixels that lie before the part in each row
+} jpeg_part;
+
+// jpeg_part_margin is how many pixels a decoded row may have besides the part's.
+enum { jpeg_part_margin = 40 };
+
+// jpeg_decoder_part goes on with the file whose header was read, and leaves the part's rows, stride bytes apart. It reads the file
+// no further than for the last of them, and spares most of the work on what lies around the part. The file must end with the marker
+// EOI.
+const char *jpeg_decoder_part(jpeg_decoder *d, const unsigned char *data, size_t len, jpeg_part *part, unsigned char *pixels, size_t stride);
+
 #endif

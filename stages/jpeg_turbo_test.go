@@ -26,13 +26,16 @@ func TestDecodeJPEGAllocates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, c, in, out := newDecoder(t, &DecodeJPEG{MaxPixels: maxDecoded}), new(Call), Element{U8: data}, Element{}
-	if n := testing.AllocsPerRun(20, func() {
-		if err := s.Process(c, &in, &out); err != nil {
-			t.Fatal(err)
+	crop := newCropPair(t, RandomResizedCrop{[]int{60}, []float64{1, 1}, []float64{1, 1}, "bilinear"}, DecodeJPEG{MaxPixels: maxDecoded})
+	for _, s := range []Stage{newDecoder(t, &DecodeJPEG{MaxPixels: maxDecoded}), crop.fused} {
+		c, in, out := testCall(t.Context()), Element{U8: data}, Element{}
+		if n := testing.AllocsPerRun(20, func() {
+			if err := s.Process(c, &in, &out); err != nil {
+				t.Fatal(err)
+			}
+		}); n != 0 {
+			t.Errorf("%T: %v allocations an item, want none", s, n)
 		}
-	}); n != 0 {
-		t.Errorf("%v allocations an item, want none", n)
 	}
 }
 

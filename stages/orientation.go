@@ -112,32 +112,87 @@ func tiffShort(data []byte, tag uint16) int {
 	return 0
 }
 
-// orient makes out the upright picture of src, an Image whose EXIF orientation is o.
-func orient(out, src *Element, o int) {
-	h, w := src.Type.Shape[0], src.Type.Shape[1]
-	// The orientation says where the stored picture's first row and column are shown: 2 mirrors it, 3 turns it by 180°,
-	// 4 flips it upside down; 5 to 8 are 1 to 4 after rows and columns have been exchanged.
-	transposed := o >= 5
-	right := o == 2 || o == 3 || o == 6 || o == 7 // columns run from the right
-	below := o == 3 || o == 4 || o == 7 || o == 8 // rows run from below
-	dh, dw := h, w
-	if transposed {
-		dh, dw = w, h
+// turn says where a stored picture's rows and columns are shown.
+type turn struct {
+	transposed   bool // rows and columns are exchanged first
+	below, right bool // rows run from below, columns from the right
+}
+
+// turnOf returns what an EXIF orientation stands for: 2 mirrors the picture, 3 turns it by 180°, 4 flips it upside down; 5 to 8 are 1
+// to 4 after rows and columns have been exchanged.
+func turnOf(orientation int) turn {
+	switch orientation {
+	case 2:
+		return turn{right: true}
+	case 3:
+		return turn{below: true, right: true}
+	case 4:
+		return turn{below: true}
+	case 5:
+		return turn{transposed: true}
+	case 6:
+		return turn{transposed: true, right: true}
+	case 7:
+		return turn{transposed: true, below: true, right: true}
+	case 8:
+		return turn{transposed: true, below: true}
 	}
-	dst := out.Image(dh, dw)
-	for y := range dh {
-		for x := range dw {
+	return turn{}
+}
+
+// size returns the height and width that a stored picture of h×w is shown with, and those that one shown with h×w is stored with.
+func (t turn) size(h, w int) (int, int) {
+	if t.transposed {
+		return w, h
+	}
+	return h, w
+}
+
+// stored returns where a part of a picture that is shown with h×w pixels lies in the stored one.
+func (t turn) stored(b box, h, w int) box {
+	if t.below {
+		b.Top = h - b.Top - b.Height
+	}
+	if t.right {
+		b.Left = w - b.Left - b.Width
+	}
+	if t.transposed {
+		b = box{b.Left, b.Top, b.Width, b.Height}
+	}
+	return b
+}
+
+// spans returns where parts of a stored picture's rows and columns are in the picture of h×w as it is shown.
+func (t turn) spans(down, across span, h, w int) (span, span) {
+	if t.transposed {
+		down, across = across, down
+	}
+	if t.below {
+		down.first = float64(h) - down.first - down.length
+	}
+	if t.right {
+		across.first = float64(w) - across.first - across.length
+	}
+	return down, across
+}
+
+// show makes out the stored picture src as it is shown.
+func (t turn) show(out *Element, src pixels) {
+	h, w := t.size(src.h, src.w)
+	dst := out.Image(h, w)
+	for y := range h {
+		for x := range w {
 			sy, sx := y, x
-			if below {
-				sy = dh - 1 - y
+			if t.below {
+				sy = h - 1 - y
 			}
-			if right {
-				sx = dw - 1 - x
+			if t.right {
+				sx = w - 1 - x
 			}
-			if transposed {
+			if t.transposed {
 				sy, sx = sx, sy
 			}
-			copy(dst[3*(y*dw+x):][:3], src.U8[3*(sy*w+sx):])
+			copy(dst[3*(y*w+x):][:3], src.pix[sy*src.stride+3*sx:])
 		}
 	}
 }
