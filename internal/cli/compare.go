@@ -27,7 +27,8 @@ func newCompareCommand(s *state) *cobra.Command {
 the files. A is the reference that the others are compared with, latest~1 by default; B is latest by default.
 
 Each argument is a column:
-  RUN         an id, the start of one, a tag, "latest", or "latest~N" for the Nth before it
+  RUN         an id, the start of one, "latest", or "latest~N" for the Nth before it
+  TAG         the runs that a tag names
   @           the newest version of each experiment: its runs with the same settings, pipectl and kind of host
   @NAME       the newest version of one experiment; "@NAME~1" is the version before
   FILE.db     the newest version of each experiment in another database
@@ -142,30 +143,25 @@ func (s *state) column(ctx context.Context, experiment, name string) (results.Co
 
 // selectRuns returns the runs that a part of an argument stands for.
 func (s *state) selectRuns(ctx context.Context, experiment, part string) ([]*results.Stored, error) {
-	version, ok := strings.CutPrefix(part, "@")
-	switch {
-	case strings.HasSuffix(part, ".db"):
-		other := *s
-		other.db = part
-		return other.loadVersion(ctx, "")
-	case ok:
-		return s.loadVersion(ctx, version)
+	from := *s
+	if strings.HasSuffix(part, ".db") {
+		from.db, part = part, "@"
 	}
-	return s.loadRuns(ctx, experiment, part)
-}
-
-// loadVersion returns the stored runs of a version.
-func (s *state) loadVersion(ctx context.Context, version string) ([]*results.Stored, error) {
-	store, err := s.openStored(ctx)
+	store, err := from.openStored(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer store.Close()
-	ids, err := store.Version(ctx, version)
-	if err != nil {
-		return nil, err
+	ids, err := store.Select(ctx, part, experiment)
+	var runs []*results.Stored
+	for _, id := range ids {
+		run, err := store.Load(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		runs = append(runs, run)
 	}
-	return load(ctx, store, ids)
+	return runs, err
 }
 
 // confidence returns that of the intervals: the highest that one of the runs was asked for.

@@ -44,6 +44,9 @@ var jsonObjects = map[string]any{
 	"run":         runView{},
 	"comparison":  comparisonView{},
 	"comparisons": comparisonsView{},
+	"tags":        tagsView{},
+	"removal":     removalView{},
+	"export":      exportView{},
 
 	"account":        accountView{},
 	"adopted stage":  adoptedStageView{},
@@ -55,6 +58,8 @@ var jsonObjects = map[string]any{
 	"check":          checkView{},
 	"column":         columnView{},
 	"control":        controlView{},
+	"exported probe": exportProbeView{},
+	"exported stage": exportStageView{},
 	"geometric mean": geomeanView{},
 	"group":          groupView{},
 	"pair":           pairView{},
@@ -85,8 +90,10 @@ var jsonObjects = map[string]any{
 	"store":          storeView{},
 	"stored run":     storedView{},
 	"summary":        summaryView{},
+	"tag":            tagView{},
 	"target":         probeTarget{},
 	"tried":          triedView{},
+	"whole interval": exportIntervalView{},
 }
 
 // jsonFields returns the fields of an object as docs/json.md lists them: name and type.
@@ -181,7 +188,7 @@ func TestJSONHeaders(t *testing.T) {
 			t.Errorf("%s begins with %q", heading, fields[:3])
 		}
 	}
-	for _, heading := range []string{"version", "stages", "validation", "plans", "what_if", "list", "run", "comparison", "comparisons", "doctor", "adoption"} {
+	for _, heading := range []string{"version", "stages", "validation", "plans", "what_if", "list", "run", "comparison", "comparisons", "tags", "removal", "export", "doctor", "adoption"} {
 		fields := jsonFields(t, reflect.TypeOf(jsonObjects[heading]))
 		if !slices.Equal(fields[:2], []string{"`format_version` | integer", "`type` | string"}) {
 			t.Errorf("%s begins with %q", heading, fields[:2])

@@ -102,18 +102,15 @@ func writeList(w io.Writer, term ui.Terminal, runs []results.Summary, now time.T
 	for i := range runs {
 		r := &runs[i]
 		result, style := resultText(r)
-		bottleneck, rate, took := ui.Unknown, ui.Unknown, ui.Unknown
+		bottleneck, took := ui.Unknown, ui.Unknown
 		if r.Bottleneck != "" {
 			bottleneck = r.Bottleneck
-		}
-		if r.Baseline != nil {
-			rate = ui.Number(r.Baseline.Median)
 		}
 		if d, ok := r.Duration(); ok {
 			took = ui.Duration(d)
 		}
 		cells := []ui.Cell{{Text: r.ID, Style: ui.Strong}, {Text: ui.Ago(r.Started, now)}, {Text: r.Experiment},
-			{Text: result, Style: style}, {Text: bottleneck}, {Text: rate}}
+			{Text: result, Style: style}, {Text: bottleneck}, {Text: baselineText(r)}}
 		if timed {
 			cells = append(cells, ui.Cell{Text: took})
 		}
@@ -123,6 +120,14 @@ func writeList(w io.Writer, term ui.Terminal, runs []results.Summary, now time.T
 		t.Row(cells...)
 	}
 	fmt.Fprint(w, t.Render(term))
+}
+
+// baselineText words the step rate of a run's baseline.
+func baselineText(r *results.Summary) string {
+	if r.Baseline == nil {
+		return ui.Unknown
+	}
+	return ui.Number(r.Baseline.Median)
 }
 
 // resultText words what came of a run: its verdict if it is finished.

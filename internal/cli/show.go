@@ -24,14 +24,14 @@ RUN is an id, the start of one, a tag, "latest", or "latest~N" for the Nth befor
 		Args:              atMost(1),
 		ValidArgsFunction: s.completeRuns(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			runs, err := s.loadRuns(cmd.Context(), experiment, append(args, "latest")[0])
+			run, err := s.loadRun(cmd.Context(), experiment, append(args, "latest")[0])
 			if err != nil {
 				return err
 			}
 			if s.json {
-				return s.writeJSON(newRunView(runs[0]))
+				return s.writeJSON(newRunView(run))
 			}
-			writeRun(s.stdout, s.outTerm, runs[0], settings, time.Now())
+			writeRun(s.stdout, s.outTerm, run, settings, time.Now())
 			return nil
 		},
 	}
@@ -68,23 +68,19 @@ func (s *state) completeRuns(n int) cobra.CompletionFunc {
 	}
 }
 
-// loadRuns returns the stored runs that refs stand for. Where a ref counts from the latest run, it counts the runs of
-// one experiment, or of all where experiment is "".
-func (s *state) loadRuns(ctx context.Context, experiment string, refs ...string) ([]*results.Stored, error) {
+// loadRun returns the stored run that a reference stands for. Where that counts from the latest run, it counts the runs of one
+// experiment, or of all where experiment is "".
+func (s *state) loadRun(ctx context.Context, experiment, ref string) (*results.Stored, error) {
 	store, err := s.openStored(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer store.Close()
-	var ids []string
-	for _, ref := range refs {
-		id, err := store.Resolve(ctx, ref, experiment)
-		if err != nil {
-			return nil, err
-		}
-		ids = append(ids, id)
+	id, err := store.Resolve(ctx, ref, experiment)
+	if err != nil {
+		return nil, err
 	}
-	return load(ctx, store, ids)
+	return store.Load(ctx, id)
 }
 
 // openStored opens the results database, which must have runs.
@@ -94,17 +90,4 @@ func (s *state) openStored(ctx context.Context) (*results.Store, error) {
 		return nil, fmt.Errorf("%w; `pipectl run` stores runs, and --db names another database", err)
 	}
 	return store, err
-}
-
-// load returns the stored runs with these ids.
-func load(ctx context.Context, store *results.Store, ids []string) ([]*results.Stored, error) {
-	var runs []*results.Stored
-	for _, id := range ids {
-		run, err := store.Load(ctx, id)
-		if err != nil {
-			return nil, err
-		}
-		runs = append(runs, run)
-	}
-	return runs, nil
 }
