@@ -17,6 +17,7 @@ func Builtin() *Registry {
 		toFloatOperator(),
 		normalizeOperator(),
 		randomResizedCropOperator(),
+		decodeRandomResizedCropOperator(),
 		randomFlipOperator(),
 		colorJitterOperator(),
 	)
