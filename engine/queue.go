@@ -53,14 +53,9 @@ func (q *queue[T]) pop(buf []T, c *clock) int {
 		q.mu.Unlock()
 		return 0
 	}
-	n := min(len(buf), q.n)
-	for i := range n {
-		var none T
-		buf[i], q.ring[q.head] = q.ring[q.head], none
-		if q.head++; q.head == len(q.ring) {
-			q.head = 0
-		}
-	}
+	n := copy(buf[:min(len(buf), q.n)], q.ring[q.head:]) // what stays in the ring is the engine's own memory, which lasts
+	n += copy(buf[n:min(len(buf), q.n)], q.ring)
+	q.head = q.at(n)
 	q.n -= n
 	more := q.n > 0
 	q.invite()
@@ -154,9 +149,8 @@ func (q *queue[T]) insert(values []T) int {
 		return 0
 	}
 	if values[0].place() >= q.newest {
-		for i := range values {
-			q.ring[q.at(q.n+i)] = values[i]
-		}
+		n := copy(q.ring[q.at(q.n):], values)
+		copy(q.ring, values[n:])
 		q.n += len(values)
 	} else {
 		for _, v := range values {
