@@ -15,7 +15,7 @@ const Target = 500 * time.Millisecond
 
 const (
 	leastSteps  = 3
-	mostSteps   = 2000
+	mostSteps   = 200000
 	leastBursts = 2  // of batches that come several at a time
 	growth      = 10 // from one try of a calibration to the next: the first steps may come from full queues
 )

@@ -447,7 +447,7 @@ func TestCalibration(t *testing.T) {
 	}{
 		{"25 ms", sim{cost: []float64{25}, step: 5}, [2]int{20, 100}},
 		{"slow", sim{cost: []float64{900}, step: 300}, [2]int{3, 3}},
-		{"fast", sim{cost: []float64{0.1}, step: 0.01}, [2]int{2000, 2000}},
+		{"fast", sim{cost: []float64{0.1}, step: 0.01}, [2]int{5000, 50000}},
 		{"full queues at the start", sim{cost: []float64{25}, step: 5, drift: func(i int) float64 {
 			if i == 0 {
 				return 0.01
