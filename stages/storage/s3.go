@@ -124,9 +124,9 @@ func (s *s3) do(ctx context.Context, bucket, key string, query url.Values, h htt
 		case http.StatusOK, http.StatusPartialContent, http.StatusRequestedRangeNotSatisfiable:
 			return resp, nil
 		}
-		problem := s.problem(resp)
+		other, problem := s.problem(resp)
 		resp.Body.Close()
-		if other := resp.Header.Get("X-Amz-Bucket-Region"); other != "" && other != region && !moved {
+		if other != "" && other != region && !moved {
 			s.mu.Lock()
 			s.regions[bucket] = other
 			s.mu.Unlock()
@@ -157,12 +157,12 @@ func (s *s3) url(bucket, key, region string) *url.URL {
 	return &u
 }
 
-// problem returns what a reply says is wrong.
-func (s *s3) problem(resp *http.Response) error {
+// problem returns what a reply says is wrong, and in which region the bucket is if it says so.
+func (s *s3) problem(resp *http.Response) (region string, err error) {
 	e := newStatusError(resp)
-	var details struct{ Code, Message string }
+	var details struct{ Code, Message, Region string }
 	if xml.NewDecoder(io.LimitReader(resp.Body, 64<<10)).Decode(&details) == nil {
-		e.message = strings.Trim(details.Code+": "+details.Message, ": ")
+		e.message = strings.Trim(details.Code+": "+details.Message, ":. ")
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -170,7 +170,7 @@ func (s *s3) problem(resp *http.Response) error {
 		e.message = strings.TrimPrefix(e.message+"; ", "; ") +
 			"no credentials were found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
 	}
-	return e
+	return cmp.Or(resp.Header.Get("X-Amz-Bucket-Region"), details.Region), e
 }
 
 // splitS3 splits an object's URL.
