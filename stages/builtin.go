@@ -20,6 +20,14 @@ func Builtin() *Registry {
 		decodeRandomResizedCropOperator(),
 		randomFlipOperator(),
 		colorJitterOperator(),
+		randomRotationOperator(),
+		gaussianBlurOperator(),
+		randomGrayscaleOperator(),
+		randomErasingOperator(),
+		trivialAugmentOperator(),
+		randAugmentOperator(),
+		standardizeOperator(),
+		oneHotOperator(),
 	)
 	return r
 }

@@ -117,6 +117,12 @@ func imageStages(t *rapid.T) map[string]StageSpec {
 		"normalize":           &Normalize{[]float64{0.5}, []float64{0.25}},
 		"random_resized_crop": &RandomResizedCrop{size, []float64{0.01, 1}, []float64{0.1, 10}, interpolation},
 		"random_flip":         &RandomFlip{0.5},
+		"random_rotation":     &RandomRotation{[]float64{180}, interpolation, false, nil, []int{128}},
+		"gaussian_blur":       &GaussianBlur{[]int{2*size[0]%12 + 1, 5}, []float64{0.1, 5}},
+		"random_grayscale":    &RandomGrayscale{0.5},
+		"trivial_augment":     &TrivialAugment{31, interpolation, []int{1, 2, 3}},
+		"rand_augment":        &RandAugment{3, 9, 31, interpolation, []int{0}},
+		"standardize":         &Standardize{},
 		"color_jitter":        &ColorJitter{[]float64{1.5}, []float64{0.5}, []float64{0.1, 3}, []float64{0.5}},
 	}
 }
