@@ -1,0 +1,87 @@
+package audio
+
+import "math"
+
+// melFilter weighs the spectrum's values from the one at first on. Outside them it is 0.
+type melFilter struct {
+	first   int
+	weights []float32
+}
+
+// filters returns torchaudio.functional.melscale_fbanks: triangles between the frequencies, evenly spaced in mel, of a
+// filter's neighbours. It rounds where torchaudio does.
+func (s *MelSpectrogram) filters() []melFilter {
+	fromHz, toHz := htkFromHz, htkToHz
+	if s.MelScale == "slaney" {
+		fromHz, toHz = slaneyFromHz, slaneyToHz
+	}
+	frequency := linspace(0, float32(s.SampleRate/2), s.NFFT/2+1)
+	corner := linspace(float32(fromHz(s.FMin)), float32(fromHz(s.fMax())), s.NMels+2)
+	for i, mel := range corner {
+		corner[i] = toHz(mel)
+	}
+	filters := make([]melFilter, s.NMels)
+	for m := range filters {
+		low, mid, high := corner[m], corner[m+1], corner[m+2]
+		f := &filters[m]
+		for k, hz := range frequency {
+			weight := min((hz-low)/(mid-low), (high-hz)/(high-mid))
+			if !(weight > 0) {
+				if f.weights != nil {
+					break
+				}
+				continue
+			}
+			if s.Norm == "slaney" {
+				weight *= 2 / (high - low)
+			}
+			if f.weights == nil {
+				f.first = k
+			}
+			f.weights = append(f.weights, weight)
+		}
+	}
+	return filters
+}
+
+// linspace returns n numbers, evenly spaced, as torch.linspace computes them: from both ends.
+func linspace(first, last float32, n int) []float32 {
+	values := make([]float32, n)
+	step := (last - first) / float32(n-1)
+	for i := range values {
+		if i < n/2 {
+			values[i] = first + float32(step*float32(i))
+		} else {
+			values[i] = last - float32(step*float32(n-1-i))
+		}
+	}
+	return values
+}
+
+// htkFromHz and htkToHz convert between Hz and the mel scale of the Hidden Markov Model Toolkit.
+func htkFromHz(hz float64) float64 { return 2595 * math.Log10(1+hz/700) }
+
+func htkToHz(mel float32) float32 { return 700 * (float32(math.Pow(10, float64(mel/2595))) - 1) }
+
+// The mel scale of Slaney's Auditory Toolbox is linear up to 1000 Hz, which are 15 mel, and logarithmic above.
+const (
+	slaneyLinear = 200.0 / 3 // Hz for each mel, up to slaneyBreak
+	slaneyBreak  = 1000.0
+	slaneySteps  = 27 // mel from any frequency above it to 6.4 times that
+)
+
+func slaneyFromHz(hz float64) float64 {
+	if hz < slaneyBreak {
+		return hz / slaneyLinear
+	}
+	return slaneyBreak/slaneyLinear + math.Log(hz/slaneyBreak)*slaneySteps/math.Log(6.4)
+}
+
+func slaneyToHz(mel float32) float32 {
+	const at = slaneyBreak / slaneyLinear
+	if mel < at {
+		return slaneyLinear * mel
+	}
+	step := float32(math.Log(6.4) / slaneySteps)
+	return slaneyBreak * float32(math.Exp(float64(step*(mel-at))))
+}
