@@ -13,6 +13,7 @@ import (
 	"github.com/pipectl/pipectl/internal/cli"
 	"github.com/pipectl/pipectl/python"
 	"github.com/pipectl/pipectl/stages"
+	"github.com/pipectl/pipectl/stages/audio"
 	"github.com/pipectl/pipectl/stages/sources"
 )
 

@@ -21,6 +21,7 @@ import (
 	"github.com/pipectl/pipectl/gpu/nvml"
 	"github.com/pipectl/pipectl/hcl/config"
 	"github.com/pipectl/pipectl/stages"
+	"github.com/pipectl/pipectl/stages/audio"
 	"github.com/pipectl/pipectl/stages/sources"
 )
 
