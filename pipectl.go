@@ -24,6 +24,7 @@ import (
 func Main(operators ...stages.Operator) int {
 	registry := stages.Builtin()
 	gpu.Add(registry)
+	audio.Add(registry)
 	sources.Add(registry)
 	python.Add(registry)
 	registry.Add(operators...)

@@ -81,6 +81,7 @@ func TestExitCode(t *testing.T) {
 func world() (State, *bytes.Buffer, *bytes.Buffer) {
 	registry := stages.Builtin()
 	gpu.Add(registry)
+	audio.Add(registry)
 	sources.Add(registry)
 	var out, err bytes.Buffer
 	return State{In: strings.NewReader(""), Out: &out, Err: &err, Registry: registry, OpenDevice: devices.Open, ReadGPU: nvml.Read}, &out, &err

@@ -62,6 +62,7 @@ func run(folder string, check bool) error {
 func generate(name string) ([]byte, error) {
 	registry := stages.Builtin()
 	gpu.Add(registry)
+	audio.Add(registry)
 	sources.Add(registry)
 	python.Add(registry)
 	t, err := template.New(name+".tmpl").Funcs(template.FuncMap{

@@ -43,6 +43,7 @@ func TestEveryOperatorIsDescribed(t *testing.T) {
 	}
 	r := stages.Builtin()
 	gpu.Add(r)
+	audio.Add(r)
 	sources.Add(r)
 	for _, op := range r.Operators() {
 		_, section, found := strings.Cut(string(text), "\n### "+op.Block+" \""+op.Type+"\"\n")
@@ -80,6 +81,7 @@ func TestExample(t *testing.T) {
 	}
 	r := stages.Builtin()
 	gpu.Add(r)
+	audio.Add(r)
 	sources.Add(r)
 	if _, diags := config.Load(config.Options{Path: folder, Registry: r}); len(diags) > 0 {
 		t.Error(diags)
