@@ -3,6 +3,7 @@ package stages
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 )
 
 // GaussianBlur holds the attributes of `augment "gaussian_blur"`.
@@ -17,7 +18,7 @@ func gaussianBlurOperator() Operator {
 		Type:    "gaussian_blur",
 		Summary: "Blurs an image with a Gaussian kernel of random width.",
 		Doc: `As torchvision's ` + "`GaussianBlur`" + ` on a PIL image: sigma is drawn uniformly, and beyond its edges the image is mirrored. The result of a given sigma is
-torchvision's (0.14), but for a value in a thousand at most that is one level off: pipectl sums up along rows and columns, one after the other. The
+torchvision's (0.14), but for one value in 100,000 or so that is one level off: pipectl sums up along rows and columns, one after the other. The
 draws have the same distribution, but come from pipectl's own random numbers. An image smaller than half of the kernel, which torchvision refuses, is
 mirrored again and again.`,
 		New: func() any { return &GaussianBlur{Sigma: []float64{0.1, 2}} },
@@ -51,6 +52,11 @@ func (s *GaussianBlur) Output(in Type) (Type, error) { return in, accept(in, Ima
 // New makes an instance for one worker.
 func (s *GaussianBlur) New() (Stage, error) { return &blurrer{spec: *s}, nil }
 
+// draw returns the sigma of one item.
+func (s *GaussianBlur) draw(r *rand.Rand) float64 {
+	return uniform(r, s.Sigma[0], s.Sigma[len(s.Sigma)-1])
+}
+
 type blurrer struct {
 	spec         GaussianBlur
 	across, down []float32 // the weights from the kernel's middle outwards
@@ -62,7 +68,7 @@ type blurrer struct {
 func (b *blurrer) Process(c *Call, in, out *Element) error {
 	src := pixelsOf(in)
 	out.Image(src.h, src.w)
-	b.blur(pixelsOf(out), src, uniform(c.Rand, b.spec.Sigma[0], b.spec.Sigma[len(b.spec.Sigma)-1]))
+	b.blur(pixelsOf(out), src, b.spec.draw(c.Rand))
 	return nil
 }
 

@@ -2,6 +2,7 @@ package stages
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 )
@@ -52,6 +53,25 @@ func TestGaussianBlurOfLittle(t *testing.T) {
 	}
 	if got := process(t, &GaussianBlur{[]int{21, 31}, []float64{0.001, 9}}, in); !slices.Equal(got.U8, in.U8) {
 		t.Errorf("%v, want %v", got.U8, in.U8)
+	}
+}
+
+func TestGaussianBlurDraw(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	mean := 0.0
+	const n = 10000
+	for range n {
+		sigma := (&GaussianBlur{Sigma: []float64{0.5, 2.5}}).draw(r)
+		if sigma < 0.5 || sigma > 2.5 {
+			t.Fatalf("drew %v", sigma)
+		}
+		mean += sigma / n
+	}
+	if mean < 1.45 || mean > 1.55 {
+		t.Errorf("mean %v, want about 1.5", mean)
+	}
+	if sigma := (&GaussianBlur{Sigma: []float64{3}}).draw(r); sigma != 3 {
+		t.Errorf("one number gives %v", sigma)
 	}
 }
 
