@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/pipectl/pipectl/stages/storage"
 )
 
 // ClassFolder is a folder of files with one sub-folder per class, as torchvision's DatasetFolder reads it: what
@@ -25,6 +27,9 @@ type ClassFolder struct {
 
 // Validate reports a folder that is missing, can't be read, or holds no class.
 func (c ClassFolder) Validate() []Problem {
+	if storage.Remote(string(c.Path)) {
+		return c.validateRemote()
+	}
 	classes, err := classFolders(string(c.Path))
 	summary, detail := "", ""
 	switch {
@@ -42,10 +47,20 @@ func (c ClassFolder) Validate() []Problem {
 
 // Open lists the files.
 func (c ClassFolder) Open(ctx context.Context) (Source, error) {
+	if storage.Remote(string(c.Path)) {
+		return c.openRemote(ctx)
+	}
 	classes, err := classFolders(string(c.Path))
 	if err != nil {
 		return nil, fmt.Errorf("listing the classes: %w", err)
 	}
+	return c.source(classes, func(class string) ([]string, error) {
+		return c.files(ctx, filepath.Join(string(c.Path), class))
+	})
+}
+
+// source makes the source of the classes whose files a function lists.
+func (c ClassFolder) source(classes []string, files func(class string) ([]string, error)) (*folderSource, error) {
 	if len(classes) == 0 {
 		return nil, fmt.Errorf("no class folders in %s", c.Path)
 	}
@@ -55,7 +70,7 @@ func (c ClassFolder) Open(ctx context.Context) (Source, error) {
 	src := &folderSource{kind: c.Kind, classes: len(classes)}
 	var empty []string
 	for label, class := range classes {
-		files, err := c.files(ctx, filepath.Join(string(c.Path), class))
+		files, err := files(class)
 		if err != nil {
 			return nil, fmt.Errorf("listing class %s: %w", class, err)
 		}
@@ -170,15 +185,25 @@ type folderSource struct {
 	kind    string
 	items   []folderItem
 	classes int
+	client  *storage.Client // of remote files; nil for a folder of this machine
 }
 
 func (s *folderSource) Len() int          { return len(s.items) }
 func (s *folderSource) Name(i int) string { return s.items[i].path }
 func (s *folderSource) Classes() int      { return s.classes }
-func (s *folderSource) Close() error      { return nil }
 
-// Files yields the files' paths.
+func (s *folderSource) Close() error {
+	if s.client != nil {
+		s.client.Close()
+	}
+	return nil
+}
+
+// Files yields the paths of this machine's files.
 func (s *folderSource) Files() iter.Seq[string] {
+	if s.client != nil {
+		return nil
+	}
 	return func(yield func(string) bool) {
 		for _, it := range s.items {
 			if !yield(it.path) {
@@ -189,7 +214,10 @@ func (s *folderSource) Files() iter.Seq[string] {
 }
 
 // Read reads the file of item i.
-func (s *folderSource) Read(_ *Call, i int, out *Element) (int32, error) {
+func (s *folderSource) Read(c *Call, i int, out *Element) (int32, error) {
+	if s.client != nil {
+		return s.items[i].label, s.readRemote(c.Context, s.items[i].path, out)
+	}
 	return s.items[i].label, s.read(s.items[i].path, out)
 }
 
@@ -210,7 +238,7 @@ func (s *folderSource) read(path string, out *Element) error {
 	case !info.Mode().IsRegular():
 		return errors.New("not a regular file")
 	case info.Size() > maxFile:
-		return fmt.Errorf("a file of %s is too large for an %s", Bytes(info.Size()), s.kind)
+		return s.tooLarge(info.Size())
 	}
 	data := out.Bytes(Type{Kind: Encoded}, int(info.Size()))
 	n, err := io.ReadFull(f, data)
@@ -221,6 +249,10 @@ func (s *folderSource) read(path string, out *Element) error {
 		return fmt.Errorf("reading: %w", withoutPath(err))
 	}
 	return nil
+}
+
+func (s *folderSource) tooLarge(size int64) error {
+	return fmt.Errorf("a file of %s is too large for an %s", Bytes(size), s.kind)
 }
 
 // withoutPath returns what is wrong with a file, for messages that name it already.

@@ -2,7 +2,7 @@
 //
 // An element is the data of one sample at one place in the pipeline: a file's bytes, an image, a tensor. A Source
 // gives elements, a Stage turns one into the next. An operator's Spec struct carries its attributes; a Registry lists
-// the operators by block and type. The package imports nothing else of this module.
+// the operators by block and type. Of this module the package imports storage alone.
 package stages
 
 import "fmt"

@@ -8,7 +8,7 @@ import (
 
 // ImageFolder holds the attributes of `load "image_folder"`.
 type ImageFolder struct {
-	Path    Path `hcl:"path" doc:"The folder with one sub-folder per class."`
+	Path    Path `hcl:"path" doc:"The folder with one sub-folder per class; s3://bucket/folder is one in an S3 bucket."`
 	Shuffle bool `hcl:"shuffle,optional" doc:"Give each epoch's items in a new order, drawn from the experiment's seed."`
 }
 
@@ -22,7 +22,11 @@ a class are the files anywhere below its folder whose names end in .jpg, .jpeg, 
 case, in torchvision's order. Links are followed. A class without an image is an error.
 
 Unlike torchvision it leaves out hidden files and folders (` + "`._photo.jpg`, `.ipynb_checkpoints`" + `), what is no regular file, and links to a
-folder that they lie in.`,
+folder that they lie in.
+
+For a folder in an S3 bucket, the endpoint, region, profile and keys come from the environment (` + "`AWS_ENDPOINT_URL`, `AWS_REGION`, `AWS_PROFILE`, `AWS_ACCESS_KEY_ID`" + `, …)
+and from Amazon's configuration files; without keys the bucket is read anonymously. Each item is one request, so that more ` + "`workers`" + ` have more of
+them under way.`,
 		New: func() any { return new(ImageFolder) },
 	}
 }

@@ -179,9 +179,8 @@ func splitS3(path string) (bucket, key string) {
 	return bucket, key
 }
 
-// listS3 lists the objects whose keys start as the folder does. It leaves out empty ones whose keys end in a slash, which some tools
-// make to stand for folders.
-func (c *Client) listS3(ctx context.Context, folder string) ([]Entry, error) {
+// listS3 lists the objects whose keys start as the folder does, all or the first page of them.
+func (c *Client) listS3(ctx context.Context, folder string, all bool) ([]Entry, error) {
 	s, err := c.s3()
 	if err != nil {
 		return nil, failed("list", folder, err)
@@ -193,10 +192,11 @@ func (c *Client) listS3(ctx context.Context, folder string) ([]Entry, error) {
 	if prefix != "" && !strings.HasSuffix(prefix, "/") {
 		prefix += "/"
 	}
-	entries, some, token := []Entry(nil), false, ""
+	var entries []Entry
+	some, token := false, ""
 	for {
 		var page listPage
-		err := retry(ctx, func() (int, error) {
+		err := retry(ctx, func() (_ int, err error) {
 			page, err = s.list(ctx, bucket, prefix, token)
 			return 0, err
 		})
@@ -205,11 +205,12 @@ func (c *Client) listS3(ctx context.Context, folder string) ([]Entry, error) {
 		}
 		for _, object := range page.Contents {
 			some = true
+			// An empty object whose key ends in a slash is what some tools make to stand for a folder.
 			if object.Size > 0 || !strings.HasSuffix(object.Key, "/") {
 				entries = append(entries, Entry{"s3://" + bucket + "/" + object.Key, object.Size})
 			}
 		}
-		if !page.IsTruncated {
+		if !page.IsTruncated || !all {
 			break
 		}
 		if page.NextContinuationToken == "" || page.NextContinuationToken == token {

@@ -125,9 +125,19 @@ func (c *Client) List(ctx context.Context, folder string) ([]Entry, error) {
 	case !Remote(folder):
 		return listLocal(ctx, folder)
 	case strings.HasPrefix(folder, "s3://"):
-		return c.listS3(ctx, folder)
+		return c.listS3(ctx, folder, true)
 	}
 	return nil, failed("list", folder, errUnlisted)
+}
+
+// CheckFolder returns the error that List would fail with at its start, without listing all of a large folder on a server.
+func (c *Client) CheckFolder(ctx context.Context, folder string) error {
+	if strings.HasPrefix(folder, "s3://") {
+		_, err := c.listS3(ctx, folder, false)
+		return err
+	}
+	_, err := c.List(ctx, folder)
+	return err
 }
 
 var errUnlisted = unsupported("a web server doesn't list its files; name them one by one")
