@@ -101,11 +101,20 @@ type Pool struct {
 
 // Checkpoint is a named boundary between two stages.
 type Checkpoint struct {
-	Name  string
-	Store string // MemoryStore, PinnedStore or DeviceStore
-	Limit stages.Bytes
-	Mode  string // "probe" or "off"
+	Name     string
+	Store    string // MemoryStore, DiskStore, PinnedStore or DeviceStore
+	Limit    stages.Bytes
+	Path     string // the folder of caches on disk
+	Compress bool   // those that are kept, with zstd
+	Mode     string // ProbeMode, KeepMode or OffMode
 }
+
+// What a checkpoint's cache is for.
+const (
+	ProbeMode = "probe" // it stands in for the stages above it in some of a search's probes
+	KeepMode  = "keep"  // it is filled once, and stands in for them ever after; it is a probe point, too
+	OffMode   = "off"   // nothing: the boundary is no probe point
+)
 
 // Address is where diagnostics about the checkpoint point.
 func (c *Checkpoint) Address() string { return "checkpoint." + c.Name }
@@ -113,6 +122,7 @@ func (c *Checkpoint) Address() string { return "checkpoint." + c.Name }
 // Where a checkpoint's cache is kept. MemoryStore is the host's memory, and behind a transfer wherever that leaves batches.
 const (
 	MemoryStore = "memory"
+	DiskStore   = "disk"
 	PinnedStore = "pinned" // page-locked memory of the host, right behind batch
 	DeviceStore = "device" // the device's memory, right before train
 )

@@ -70,7 +70,7 @@ func (f *feeder) item(seq int64) item {
 
 // take makes the item the one that a cache holds; its place in the run and its epoch stay.
 func (it *item) take(e *cache.Entry) {
-	it.Index, it.Label, it.skip = e.Item.Index, e.Item.Label, e.Skipped
+	it.Index, it.Label, it.skip, it.made = e.Item.Index, e.Item.Label, e.Skipped, e.Made
 	it.el, it.buf = &e.Element, nil
 }
 

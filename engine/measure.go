@@ -11,9 +11,12 @@ import (
 )
 
 // Measure runs a probe from a standing start, drops the warm-up steps and measures the others. The caches are filled
-// before, at the first probe that needs one. Intervals go on through the data set, or the cache, where the last one of their
+// before, at the first probe that needs one, and those that are kept before everything else. Intervals go on through the data set, or the cache, where the last one of their
 // kind ended. The error is ctx's where that ended the run, and a *StageError where a stage did.
 func (p *Pipeline) Measure(ctx context.Context, probe Probe, warmup, steps int) (Interval, error) {
+	if err := p.keep(ctx); err != nil {
+		return Interval{}, err
+	}
 	if !probe.Baseline() {
 		if err := p.fill(ctx); err != nil {
 			return Interval{}, err
@@ -67,10 +70,19 @@ type Step struct {
 
 // Train runs the pipeline as it is for a number of epochs, from the start of the data set.
 func (p *Pipeline) Train(ctx context.Context, epochs int, observe func(Step)) (Interval, error) {
+	if err := p.keepAlong(ctx); err != nil {
+		return Interval{}, err
+	}
 	l := p.Plan.layout
 	r := p.newRun(ctx, Probe{}, 0, int64(l.epoch)*int64(epochs))
 	r.epochs = epochs
-	return p.drive(ctx, r, 0, -1, observe)
+	iv, err := p.drive(ctx, r, 0, -1, observe)
+	if err == nil {
+		for _, k := range p.keepers { // of some, items were skipped
+			k.seal()
+		}
+	}
+	return iv, err
 }
 
 // drive is the train stage: it eats batches until steps have been measured, or until no more come where steps is

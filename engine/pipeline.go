@@ -34,6 +34,8 @@ type Options struct {
 	PageCache PageCache
 	// OnSkip is told of every item that is skipped for the first time. It may be called from several goroutines.
 	OnSkip func(SkippedItem)
+	// OnWarning is told of what a run goes on without, at a block's address. It may be called from several goroutines.
+	OnWarning func(address, text string)
 }
 
 // Pipeline is an experiment ready to run: its data set is open, and so is its device. It keeps workers' scratch memory,
@@ -63,6 +65,9 @@ type Pipeline struct {
 	caches   []*cache.Memory // by boundary, up to the batch stage's
 	hosts    []*hostBatch    // the cache behind batch
 	copies   []*gpu.Batch    // the cache behind transfer
+
+	keepers []*keeper // the deepest first
+	keptAll bool      // what they keep
 
 	live atomic.Pointer[run]
 
@@ -208,7 +213,17 @@ func Open(ctx context.Context, e *Experiment, opts Options) (*Pipeline, []Proble
 	if len(problems) > 0 {
 		return nil, problems, p.Close()
 	}
+	if err := p.openKeepers(ctx); err != nil {
+		return nil, nil, errors.Join(err, p.Close())
+	}
 	return p, nil, nil
+}
+
+// warn tells of what a run goes on without.
+func (p *Pipeline) warn(address, text string) {
+	if p.opts.OnWarning != nil {
+		p.opts.OnWarning(address, text)
+	}
 }
 
 // Device describes the device that the steps run on.
@@ -273,6 +288,9 @@ func (p *Pipeline) Close() error {
 	}
 	for _, s := range p.processes {
 		errs = append(errs, s.Close())
+	}
+	for _, k := range p.keepers {
+		errs = append(errs, k.close())
 	}
 	return errors.Join(errs...)
 }

@@ -27,6 +27,7 @@ type Plan struct {
 	batch    int // index of the batch stage
 	transfer int // index of the transfer stage, or -1
 	train    int // index of the train stage
+	frozen   int // the deepest boundary whose elements are kept: augment stages above it draw as in the first epoch, always
 }
 
 // Segment is a run of consecutive stages that the same workers execute, with the queue behind it.
@@ -97,6 +98,9 @@ func Compile(e *Experiment, data Dataset, memory int64) (*Plan, []Problem) {
 	for k := 1; k <= p.train; k++ {
 		c := e.Stages[k-1].Checkpoint
 		// Without the end there is no ceiling. From the transfer on a batch goes through the device's stages in one go.
+		if c != nil && c.Mode == KeepMode {
+			p.frozen = k
+		}
 		p.Points[k] = k == p.train || (c == nil || c.Mode != "off") && !e.Stages[k].Device
 	}
 	p.estimate(memory)
@@ -292,7 +296,7 @@ func (p *Plan) estimate(memory int64) {
 			continue
 		}
 		p.CacheLimit[k] = share
-		if c := p.Experiment.Stages[k-1].Checkpoint; c != nil && c.Limit > 0 {
+		if c := p.Experiment.Stages[k-1].Checkpoint; c != nil && c.Limit > 0 && c.Mode != KeepMode {
 			p.CacheLimit[k] = int64(c.Limit)
 		}
 		p.Memory.Caches += min(p.CacheLimit[k], int64(p.CacheBatches)*p.batchSize(k))

@@ -26,6 +26,8 @@ type run struct {
 	cached  *cache.Memory // what an isolated range of item stages is exchanged for
 	usable  int64         // how many of its items
 	taps    []tap         // by boundary; nil unless the caches are being filled
+	keepers []*keeper     // of items from the source
+	until   int           // the boundary where items are done with, in a pass for kept caches; 0 in all others
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -80,7 +82,7 @@ func (t *tap) keep(it *item, el *stages.Element) {
 	if it.skip {
 		el = nil
 	}
-	if !t.cache.Put(int(it.Seq), it.Item, el) {
+	if !t.cache.Put(int(it.Seq), it.Item, it.made, el) {
 		t.full.Store(true)
 	}
 }
@@ -123,6 +125,7 @@ func (p *Pipeline) newRun(ctx context.Context, probe Probe, first, end int64) *r
 	} else {
 		load := plan.Experiment.Stages[0].Spec.(stages.SourceSpec)
 		r.feeder.order = &order{shuffle: load.Shuffled(), seed: plan.Experiment.Seed, items: plan.Items}
+		r.keepers = p.keepers
 	}
 	pool := p.batches
 	if probe.From > 0 && probe.From <= plan.batch && probe.To > plan.batch {

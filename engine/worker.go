@@ -2,6 +2,7 @@ package engine
 
 import (
 	"io"
+	"runtime/debug"
 	"time"
 
 	"github.com/pipectl/pipectl/stages"
@@ -69,6 +70,9 @@ func (w *worker) work() {
 // loop takes items and hands them over. Its error is a panic in a stage.
 func (w *worker) loop() (err error) {
 	defer catch(&err)
+	if w.run.keepers != nil {
+		debug.SetPanicOnFault(true) // elements may lie in a file that another program makes shorter
+	}
 	chunk := make([]item, maxChunk)
 	want := 1
 	for round := 0; ; round++ {
@@ -150,7 +154,10 @@ func (w *worker) process(it *item) bool {
 				}
 			}
 			w.items[i]++
-		case it.skip:
+		case it.skip, t.index < it.made:
+		case t.index == 0 && r.serve(it):
+			w.items[i]++
+			cur, from = it.el, -1
 		default:
 			out := &t.out.Element
 			inPlace := i+1 < len(w.tasks) && t.index+1 == r.plan.batch && r.asm.pool != nil
@@ -183,6 +190,9 @@ func (w *worker) process(it *item) bool {
 		}
 		if r.taps != nil && t.index < r.plan.batch {
 			r.taps[t.index+1].keep(it, cur)
+		}
+		if r.keepers != nil && t.index < r.plan.batch {
+			r.retain(t.index+1, it, cur)
 		}
 		if timed {
 			now := time.Since(w.clock.start)
@@ -236,7 +246,11 @@ func (w *worker) execute(t *task, it *item, in, out *stages.Element) error {
 		return err
 	}
 	if t.draws != nil {
-		t.draws.seed(it.Epoch, it.Index)
+		epoch := it.Epoch
+		if t.index < w.run.plan.frozen {
+			epoch = 0 // kept or not, so that batches don't depend on what is kept already
+		}
+		t.draws.seed(epoch, it.Index)
 	}
 	return t.stage.Process(&t.call, in, out)
 }

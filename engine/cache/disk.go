@@ -32,6 +32,7 @@ type Settings struct {
 	Places   int   // items in the source
 	Limit    int64 // bytes that its records may take; 0: any number
 	Compress bool  // with zstd
+	Unmapped bool  // it is read by calls, so that its pages can be dropped from memory
 	About    About
 }
 
@@ -52,8 +53,9 @@ type Disk struct {
 	kept    int
 	bytes   int64 // of the elements kept
 
-	sealed atomic.Bool // nothing above changes any more
-	mapped []byte      // the file, once it is sealed, where it can be mapped
+	sealed    atomic.Bool // nothing above changes any more
+	discarded bool
+	mapped    []byte // the file, once it is sealed; nil where it is read by calls
 
 	encoder *zstd.Encoder
 	decoder *zstd.Decoder
@@ -134,6 +136,9 @@ func Open(folder string, s Settings) (*Disk, error) {
 	if d.set.Key != s.Key || d.set.Places != s.Places || d.set.Compress != s.Compress {
 		return nil, errors.Join(&DamageError{path, "it was written for something else"}, d.Close())
 	}
+	if !s.Unmapped {
+		d.mapped = mapFile(d.file)
+	}
 	// The time of change is that of the last use: the content doesn't change. Where it can't be set, the cache is as good.
 	now := time.Now()
 	_ = os.Chtimes(path, now, now)
@@ -198,9 +203,6 @@ func readIndex(file *os.File) (*Disk, error) {
 		d.kept++
 		d.bytes += int64(e.raw)
 		d.room.used += aligned(int64(e.stored))
-	}
-	if d.mapped, err = mapFile(file, size); err != nil {
-		return nil, fmt.Errorf("mapping %s: %w", file.Name(), err)
 	}
 	d.sealed.Store(true)
 	return d, nil
@@ -405,7 +407,7 @@ func (d *Disk) decompress(record, out []byte) error {
 func (d *Disk) Seal() error {
 	d.writing.Lock()
 	defer d.writing.Unlock()
-	if d.sealed.Load() {
+	if d.sealed.Load() || d.discarded {
 		return nil
 	}
 	d.set.About.Created = time.Now().UTC().Truncate(time.Second)
@@ -435,13 +437,21 @@ func (d *Disk) Seal() error {
 		return err
 	}
 	unsynced := syncFolder(d.folder)
-	if d.mapped, err = mapFile(d.file, int64(h.size)); err != nil {
-		d.mapped = nil // it can be read without
+	if !d.set.Unmapped {
+		d.mapped = mapFile(d.file)
 	}
 	d.mu.Lock()
 	d.sealed.Store(true)
 	d.mu.Unlock()
 	return unsynced
+}
+
+// Discard removes the file of a cache that isn't sealed, with what it takes on the disk. Whoever reads it at this moment finds nothing.
+func (d *Disk) Discard() error {
+	d.writing.Lock()
+	defer d.writing.Unlock()
+	d.discarded = true
+	return errors.Join(os.Remove(d.partial()), d.file.Truncate(0))
 }
 
 // Close closes the file, and removes it where it isn't sealed. What Get gave may not be used any more.
@@ -450,7 +460,7 @@ func (d *Disk) Close() error {
 	if d.mapped != nil {
 		errs = append(errs, unmapFile(d.mapped))
 	}
-	if !d.sealed.Load() { // while it is locked, so that it is ours
+	if !d.sealed.Load() && !d.discarded { // while it is locked, so that it is ours
 		errs = append(errs, os.Remove(d.partial()))
 	}
 	if d.decoder != nil {

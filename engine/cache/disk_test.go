@@ -135,6 +135,9 @@ func TestDisk(t *testing.T) {
 			check("sealed, and put to", d)
 			again := reopen(t, folder, s)
 			check("opened again", again)
+			unmapped := s
+			unmapped.Unmapped = true
+			check("read by calls", reopen(t, folder, unmapped))
 			items, size, _ := again.Size()
 			if items != 7 || size != 18+60+12+200+0+9+7 {
 				t.Errorf("it has %d items of %d bytes", items, size)

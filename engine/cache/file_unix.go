@@ -24,12 +24,17 @@ func lock(f *os.File) error {
 	}
 }
 
-// mapFile maps a file into memory, to be read. It is nil for a file that is too large for that.
-func mapFile(f *os.File, size int64) ([]byte, error) {
-	if size > math.MaxInt {
-		return nil, nil
+// mapFile maps a file into memory, to be read. It returns nil where that can't be done.
+func mapFile(f *os.File) []byte {
+	info, err := f.Stat()
+	if err != nil || info.Size() > math.MaxInt {
+		return nil
 	}
-	return unix.Mmap(int(f.Fd()), 0, int(size), unix.PROT_READ, unix.MAP_SHARED)
+	b, err := unix.Mmap(int(f.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_SHARED)
+	if err != nil {
+		return nil
+	}
+	return b
 }
 
 func unmapFile(b []byte) error { return unix.Munmap(b) }

@@ -120,7 +120,7 @@ func (d *Disk) verify() error {
 
 // look describes a cache that is whole or damaged. What check finds counts as well. The error is one of the machine.
 func (f *File) look(check func(*Disk) error) error {
-	d, err := openFile(f.Path)
+	d, err := openFile(f.Path) // not mapped, as each record is read once
 	if err == nil {
 		f.About, f.Items, f.Places, f.Bytes = d.set.About, d.kept, d.set.Places, d.bytes
 		if d.set.Key.ID() != f.ID {

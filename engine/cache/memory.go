@@ -11,6 +11,7 @@ import (
 type Entry struct {
 	Item    stages.Item
 	Skipped bool // a stage before the boundary failed on the item; there is no element
+	Made    int  // the number of the boundary whose element it is, where that lies further down
 	Element stages.Element
 
 	kept bool
@@ -30,10 +31,11 @@ func NewMemory(n int, limit int64) *Memory {
 	return &Memory{limit: limit, entries: make([]Entry, n)}
 }
 
-// Put keeps a copy of el, nil for a skipped item, in place i. It reports false, keeping nothing, where the limit would
-// be passed.
-func (m *Memory) Put(i int, it stages.Item, el *stages.Element) bool {
+// Put keeps a copy of el, nil for a skipped item, in place i, and notes the boundary whose element it is. It reports false, keeping
+// nothing, where the limit would be passed.
+func (m *Memory) Put(i int, it stages.Item, made int, el *stages.Element) bool {
 	e := &m.entries[i]
+	e.Made = made
 	if el == nil {
 		e.Item, e.Skipped, e.kept = it, true, true
 		return true

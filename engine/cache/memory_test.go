@@ -33,7 +33,7 @@ func TestMemory(t *testing.T) {
 		{4, element(5, 10), true, 3, 30},
 		{3, element(4, 1), false, 3, 30},
 	} {
-		if ok := m.Put(step.place, stages.Item{Index: step.place}, step.el); ok != step.ok {
+		if ok := m.Put(step.place, stages.Item{Index: step.place}, 0, step.el); ok != step.ok {
 			t.Errorf("Put(%d) reports %v", step.place, ok)
 		}
 		if m.Kept() != step.kept || m.Used() != step.used {

@@ -1,0 +1,280 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pipectl/pipectl/engine/cache"
+	"github.com/pipectl/pipectl/stages"
+)
+
+// keeper keeps what passes a boundary for all epochs and runs to come: a checkpoint with mode = "keep". An item that it holds skips
+// the stages above the boundary, one that it doesn't is made as ever.
+type keeper struct {
+	boundary   int
+	checkpoint *Checkpoint
+	settings   cache.Settings
+	buffers    freeList // of elements that lie in the cache
+	warn       func(format string, args ...any)
+
+	disk    atomic.Pointer[cache.Disk] // nil where nothing is kept
+	failing sync.Mutex                 // held by whoever gives the cache up
+	dropped []*cache.Disk              // given up; others may be at them still
+}
+
+// openKeepers opens the caches that are kept, as far as they are there. The deepest come first: what one holds needs none above it.
+func (p *Pipeline) openKeepers(ctx context.Context) error {
+	plan := p.Plan
+	for k := plan.batch; k > 0; k-- {
+		c := plan.Experiment.Stages[k-1].Checkpoint
+		if c == nil || c.Mode != KeepMode {
+			continue
+		}
+		key, err := p.fingerprint(ctx, k)
+		if err != nil {
+			return &StageError{Address: c.Address(), Err: fmt.Errorf("telling whether its cache is up to date: %w", err)}
+		}
+		keeper := &keeper{boundary: k, checkpoint: c, warn: func(format string, args ...any) { p.warn(c.Address(), fmt.Sprintf(format, args...)) }}
+		keeper.settings = cache.Settings{Key: key, Places: plan.Items, Limit: int64(c.Limit), Compress: c.Compress, Unmapped: plan.Experiment.Bisect.Cold,
+			About: cache.About{Experiment: plan.Experiment.Name, Checkpoint: c.Name, After: plan.Experiment.Stages[k-1].Address}}
+		keeper.open()
+		p.keepers = append(p.keepers, keeper)
+	}
+	return nil
+}
+
+// open opens the cache, where there is one. One that is damaged is removed, so that it is filled again.
+func (k *keeper) open() {
+	disk, err := cache.Open(k.checkpoint.Path, k.settings)
+	damage := (*cache.DamageError)(nil)
+	switch {
+	case err == nil:
+		k.disk.Store(disk)
+	case errors.As(err, &damage):
+		k.warn("%v. It is made anew.", err)
+		k.remove(damage.Path)
+	case !errors.Is(err, fs.ErrNotExist):
+		k.warn("Its cache can't be read: %v.", err)
+	}
+}
+
+func (k *keeper) remove(path string) {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		k.warn("The damaged cache can't be removed: %v.", err)
+	}
+}
+
+// create begins a cache, where there is none. The error is cache.ErrBusy where another process is filling it. Where it can't be written, the
+// pipeline goes on without it.
+func (k *keeper) create() error {
+	if k.disk.Load() != nil || len(k.dropped) > 0 {
+		return nil
+	}
+	if err := cache.Sweep(k.checkpoint.Path); err != nil {
+		k.warn("What an interrupted run left in %s can't be removed: %v.", k.checkpoint.Path, err)
+	}
+	disk, err := cache.Create(k.checkpoint.Path, k.settings)
+	switch {
+	case err == nil:
+		k.disk.Store(disk)
+	case errors.Is(err, cache.ErrBusy):
+		return err
+	default:
+		k.warn("Its cache can't be written: %v. The run goes on without it.", err)
+	}
+	return nil
+}
+
+// giveUp ends the keeping. Whoever reads the cache still may go on: it is closed at the end.
+func (k *keeper) giveUp(disk *cache.Disk) bool {
+	k.failing.Lock()
+	defer k.failing.Unlock()
+	if !k.disk.CompareAndSwap(disk, nil) {
+		return false
+	}
+	k.dropped = append(k.dropped, disk)
+	return true
+}
+
+// get leaves an item's element in el. It reports false where it isn't kept.
+func (k *keeper) get(it *item, el *stages.Element) bool {
+	disk := k.disk.Load()
+	if disk == nil {
+		return false
+	}
+	label, ok, err := disk.Get(it.Index, el)
+	if damage := (*cache.DamageError)(nil); errors.As(err, &damage) && k.giveUp(disk) {
+		k.warn("%v. The rest of this run makes its items anew, and the next run the cache.", err)
+		k.remove(damage.Path)
+	}
+	if ok {
+		it.Label = label
+	}
+	return ok
+}
+
+// put keeps an item's element. It reports true when the cache can be sealed then.
+func (k *keeper) put(it *item, el *stages.Element) (full bool) {
+	disk := k.disk.Load()
+	if disk == nil || disk.Sealed() || it.made >= k.boundary {
+		return false
+	}
+	if err := disk.Put(it.Index, it.Label, el); err != nil && k.giveUp(disk) {
+		err = errors.Join(err, disk.Discard())
+		k.warn("Its cache can't be written: %v. The run goes on without it, and nothing is left of it.", err)
+		return false
+	}
+	return disk.Full()
+}
+
+// seal completes the cache.
+func (k *keeper) seal() {
+	disk := k.disk.Load()
+	if disk == nil {
+		return
+	}
+	if err := disk.Seal(); err != nil && !disk.Sealed() && k.giveUp(disk) {
+		err = errors.Join(err, disk.Discard())
+		k.warn("Its cache can't be written: %v. The run goes on without it, and nothing is left of it.", err)
+	}
+}
+
+func (k *keeper) close() error {
+	var errs []error
+	if disk := k.disk.Load(); disk != nil {
+		errs = append(errs, disk.Close())
+	}
+	for _, disk := range k.dropped {
+		errs = append(errs, disk.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// wanting returns the keepers that a pass through the data set would fill, the deepest first: none behind which all is kept.
+func (p *Pipeline) wanting() []*keeper {
+	var list []*keeper
+	for _, k := range p.keepers {
+		disk := k.disk.Load()
+		if disk != nil && disk.Sealed() {
+			if items, _, _ := disk.Size(); items == p.Plan.Items {
+				break
+			}
+			continue
+		}
+		list = append(list, k)
+	}
+	return list
+}
+
+// busyPause is how long it takes until a look whether another process has filled a cache.
+const busyPause = 200 * time.Millisecond
+
+// keep fills the caches that are kept, in one pass through the data set up to the deepest. Where another process is at it, it waits.
+func (p *Pipeline) keep(ctx context.Context) error {
+	if len(p.keepers) == 0 || p.keptAll {
+		return nil
+	}
+	for _, k := range p.wanting() {
+		for told := false; errors.Is(k.create(), cache.ErrBusy); told = true {
+			if !told {
+				k.warn("Another process is filling its cache. This one waits for it.")
+			}
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(busyPause):
+			}
+			k.open()
+		}
+	}
+	if err := p.pass(ctx, 0); err != nil {
+		return err
+	}
+	p.keptAll = true
+	for _, k := range p.keepers {
+		k.seal()
+		if disk := k.disk.Load(); disk != nil { // which is what is read now
+			p.files = append(p.files, disk.Path())
+			if items, _, _ := disk.Size(); items == p.Plan.Items {
+				p.files = p.files[len(p.files)-1:]
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// keepAlong lets caches be filled by the first epoch of a run that is about to begin. It makes only what that leaves out.
+func (p *Pipeline) keepAlong(ctx context.Context) error {
+	for _, k := range p.wanting() {
+		if errors.Is(k.create(), cache.ErrBusy) {
+			k.warn("Another process is filling its cache. This run makes its items itself.")
+		}
+	}
+	return p.pass(ctx, int64(p.Plan.layout.epoch))
+}
+
+// pass makes the items from place first of the first epoch on, those that drop_last leaves out included, as far as the caches that are
+// being filled need them. It begins with a batch.
+func (p *Pipeline) pass(ctx context.Context, first int64) error {
+	wanting := slices.DeleteFunc(p.wanting(), func(k *keeper) bool { return k.disk.Load() == nil })
+	if len(wanting) == 0 {
+		return nil
+	}
+	plan := p.Plan
+	r := p.newRun(ctx, Probe{}, 0, int64(plan.Items))
+	r.filling = true
+	r.until = wanting[0].boundary
+	whole := layout{epoch: plan.Items, size: plan.layout.size}
+	batch := first / int64(whole.size)
+	order := r.feeder.order
+	r.feeder = newFeeder(whole, first, int64(plan.Items), whole.first(batch+r.window))
+	r.feeder.order = order
+	last := p.segment(plan.batch)
+	r.asm = newAssembler(whole, p.batches, batch, int(r.window), plan.Segments[last].Prefetch, plan.Segments[last].Workers)
+	done := p.begin(ctx, r)
+	for {
+		batch, host, ok := r.asm.pop(r.train)
+		if !ok {
+			break
+		}
+		r.samples.Add(int64(whole.length(batch)))
+		r.steps.Add(1)
+		r.finish(delivery{batch: batch, host: host})
+	}
+	err := errors.Join(r.end(), ctx.Err())
+	done()
+	return err
+}
+
+// serve gives an item what a checkpoint keeps of it. It reports false where none does.
+func (r *run) serve(it *item) bool {
+	for _, k := range r.keepers {
+		buf := k.buffers.get()
+		if k.get(it, &buf.Element) {
+			it.el, it.buf, it.made = &buf.Element, buf, k.boundary
+			return true
+		}
+		buf.release()
+	}
+	return false
+}
+
+// retain keeps what passes a boundary, where a checkpoint there says so.
+func (r *run) retain(boundary int, it *item, el *stages.Element) {
+	for _, k := range r.keepers {
+		if k.boundary == boundary && !it.skip && k.put(it, el) && r.until == 0 {
+			r.wg.Go(k.seal) // it waits for the disk
+		}
+	}
+	if boundary == r.until {
+		it.skip = true // the pass is there for the cache alone
+	}
+}
