@@ -91,6 +91,12 @@ golden: ## write the tests' expected outputs anew: read the diff before you comm
 bench: deps ## run all benchmarks
 	$(TEST) -run '^$$' -bench . -benchtime 0.5s $(PACKAGES)
 
+bench-peers: deps deps-python ## compare with PyTorch's DataLoader and with the limit of the machine, on images made of Debian's: 20 minutes
+	python=$$(tools/deps python) && $$python bench/peers/make_dataset.py bin/peers
+	$(CC) -O3 -mavx2 -mfma -o bin/peers/limit bench/peers/limit/limit.c -ljpeg -lm -lpthread
+	$(GO) run $(TAGGED) ./bench/peers -python "$$(tools/deps python)" bin/peers/images
+	$(GO) run $(TAGGED) ./bench/peers -python "$$(tools/deps python)" -modes pil,draft -batches 3 bin/peers/photos
+
 FUZZTIME = 10m
 fuzz: deps ## run every fuzz target in turn, each for FUZZTIME (10m)
 	@tools/fuzz $(FUZZTIME) $(TAGGED)
@@ -105,4 +111,4 @@ examples: build ## run every example, in turn
 clean: ## remove what was built
 	rm -rf bin
 
-.PHONY: help accuracy deps deps-python build demo test test-core tests emulator test-cuda ptx gpu-check check-cuda-h check fmt docs golden bench fuzz examples clean
+.PHONY: help accuracy deps deps-python build demo test test-core tests emulator test-cuda ptx gpu-check check-cuda-h check fmt docs golden bench fuzz examples bench-peers clean

@@ -5,6 +5,7 @@ usage: bench_torch.py MODE WORKERS [EPOCHS] [DATA]
 
 MODE: pil  = ImageFolder + RandomResizedCrop(224) + HorizontalFlip + ToTensor + Normalize (the standard ImageNet transform, PIL)
       io   = torchvision.io.decode_jpeg + the same transforms on tensors (RandomResizedCrop antialias=True)
+      draft = pil, decoded at half the size or less by Image.draft() where at least twice the result's size is left, as thumbnail() does
       cv2  = cv2.imdecode + cv2.resize(INTER_LINEAR) + numpy normalise, as written by hand
       ov8  = what the loader itself costs: preallocated uint8 3x224x224; ov32 = the same in float32
 Prints a JSON line: images/s of each epoch; the first, a warm-up, is dropped."""
@@ -42,6 +43,24 @@ class Io(Repeated):
         if torch.rand(1) < 0.5:
             image = T.functional.hflip(image)
         return T.functional.normalize(image.float().div_(255), MEAN, STD), label
+
+
+class Draft(Repeated):
+    def __getitem__(self, i):
+        from PIL import Image
+
+        path, label = self.samples[i]
+        image = Image.open(path)
+        width, height = image.size
+        top, left, h, w = crop(height, width)
+        scale = max(1, min(h, w) // (2 * 224))
+        image.draft("RGB", (width // scale, height // scale))
+        image = image.convert("RGB")
+        scale = width / image.width
+        image = image.resize((224, 224), Image.BILINEAR, box=(left / scale, top / scale, (left + w) / scale, (top + h) / scale))
+        if random.random() < 0.5:
+            image = image.transpose(Image.FLIP_LEFT_RIGHT)
+        return T.functional.normalize(T.functional.to_tensor(image), MEAN, STD), label
 
 
 class Cv2(Repeated):
@@ -90,8 +109,8 @@ def loader(mode, workers, data, samples=0):
     if mode == "pil":
         steps = [T.RandomResizedCrop(224), T.RandomHorizontalFlip(), T.ToTensor(), T.Normalize(MEAN, STD)]
         dataset = Repeated(data, T.Compose(steps), samples)
-    elif mode in ("io", "cv2"):
-        dataset = {"io": Io, "cv2": Cv2}[mode](data, samples=samples)
+    elif mode in ("io", "draft", "cv2"):
+        dataset = {"io": Io, "draft": Draft, "cv2": Cv2}[mode](data, samples=samples)
     else:
         dataset = Overhead(samples or BATCH * 100, {"ov8": torch.uint8, "ov32": torch.float32}[mode])
     return DataLoader(dataset, BATCH, shuffle=True, num_workers=workers, drop_last=True, persistent_workers=workers > 0)
