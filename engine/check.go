@@ -28,8 +28,10 @@ func Check(e *Experiment) (types []stages.Type, problems []Problem) {
 func check(e *Experiment) (arranged *Experiment, types []stages.Type, problems []Problem) {
 	e, problems = arrange(e)
 	problems = append(problems, unreachable(e)...)
+	var pool *Pool // that is fused
 	if len(e.Stages) > 0 && !slices.ContainsFunc(e.Stages, func(s Stage) bool { return s.Spec == nil }) {
-		if _, p := fused(e); p != nil {
+		var p *Problem
+		if pool, p = fused(e); p != nil {
 			problems = append(problems, *p)
 		}
 	}
@@ -42,6 +44,8 @@ func check(e *Experiment) (arranged *Experiment, types []stages.Type, problems [
 			next = stages.Type{}
 		case stages.SourceSpec:
 			next = spec.Output()
+		case *BatchSpec:
+			problems = append(problems, checkMixing(spec, t, pool != nil)...)
 		case stages.StageSpec:
 			if i > 0 && t.Kind == stages.Unknown {
 				break

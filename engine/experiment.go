@@ -75,6 +75,7 @@ const (
 type BatchSpec struct {
 	Size     int                // samples
 	DropLast bool               // leave out an epoch's last batch if it is short; not done where it is the only one
+	Mixing   stages.Mixing      // how samples are mixed with each other once the batch is whole
 	Collate  stages.CollateSpec // what collates instead of the engine; nil where nothing can
 }
 

@@ -183,8 +183,8 @@ func (p *Pipeline) staff(r *run) {
 					return
 				}
 			}
-			w := &worker{run: r, in: in, collator: collator, out: r.queues[s], free: p.buffers[s], clock: newClock(r.start, g.Last-from+1),
-				items: make([]int64, g.Last-from+1), split: make([]time.Duration, g.Last-from+1), current: from}
+			w := &worker{run: r, in: in, collator: collator, mixer: plan.mixer(), out: r.queues[s], free: p.buffers[s],
+				clock: newClock(r.start, g.Last-from+1), items: make([]int64, g.Last-from+1), split: make([]time.Duration, g.Last-from+1), current: from}
 			for i := from; i <= g.Last; i++ {
 				t := task{index: i, call: stages.Call{Context: r.ctx}, out: w.free.get()}
 				st := plan.Experiment.Stages[i]

@@ -41,6 +41,7 @@ type worker struct {
 	clock *clock
 	// collator makes batches of samples, where the engine itself doesn't.
 	collator stages.Collator
+	mixer    *mixer // nil where samples aren't mixed
 
 	slow    bool // items are so slow that every stage of each can be timed
 	seen    int64
@@ -227,6 +228,9 @@ func (w *worker) collate(a *assembly) bool {
 		return true
 	}
 	a.host.compact(a.expected)
+	if w.mixer != nil && a.host.Len > 0 {
+		w.mixer.mix(&a.host.Batch)
+	}
 	if w.collator == nil || a.host.Len == 0 {
 		return true
 	}

@@ -103,6 +103,13 @@ func poolWith(ctx context.Context, t *testing.T, in Interpreter, loader string, 
 
 func opened(p stages.Pool) *pool { return p.(*pool) }
 
+func TestStepOfMixedSamples(t *testing.T) {
+	const want = "the training function gets samples of one label, and batch mixes them: remove mixup and cutmix there, and mix the samples in the function"
+	if _, err := new(Train).NewStep(nil, gpu.Input{Mixed: true}); err == nil || err.Error() != want {
+		t.Errorf("error %v, want %s", err, want)
+	}
+}
+
 func TestPool(t *testing.T) {
 	for _, workers := range []int{0, 2} {
 		t.Run(fmt.Sprint(workers), func(t *testing.T) {

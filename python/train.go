@@ -49,7 +49,10 @@ func (t *Train) Start(ctx context.Context) (stages.Processes, error) {
 }
 
 // NewStep makes the step. It needs no device.
-func (t *Train) NewStep(gpu.Device, gpu.Input) (gpu.Step, error) {
+func (t *Train) NewStep(_ gpu.Device, in gpu.Input) (gpu.Step, error) {
+	if in.Mixed {
+		return nil, errors.New("the training function gets samples of one label, and batch mixes them: remove mixup and cutmix there, and mix the samples in the function")
+	}
 	ctx := context.Background()
 	h, err := t.start(ctx)
 	if err != nil {

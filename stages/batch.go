@@ -10,6 +10,10 @@ type Batch struct {
 	Sample Type // the type of one sample
 	Labels []int32
 	Items  []Item // which item each sample is; nil where that isn't known
+	// Where samples are mixed with each other, Own is how much of each is its own, from 0 to 1, and Others holds the labels of what the
+	// rest of each is. Others is nil where they aren't.
+	Others []int32
+	Own    float32
 
 	U8     []byte    // Len × sample, for Image and Opaque samples of a fixed size
 	F32    []float32 // Len × sample, for Tensor samples of a fixed size

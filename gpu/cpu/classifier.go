@@ -199,7 +199,12 @@ func (s *classifier) learnShard(member, round int) {
 		last := s.forward(m, i)
 		copy(s.features[i*features:], last.out)
 		dLogits := s.dLogits[i*classes:][:classes]
-		s.losses[i] = crossEntropy(m.logits, int(s.batch.Labels[i]), dLogits)
+		label, own := s.batch.Labels[i], float32(1)
+		other := label
+		if s.batch.Others != nil {
+			other, own = s.batch.Others[i], s.batch.Own
+		}
+		s.losses[i] = crossEntropy(m.logits, label, other, own, dLogits)
 		library{}.Sscal(classes, 1/float32(s.batch.Len), dLogits, 1)
 
 		gemm(blas.NoTrans, blas.NoTrans, 1, features, classes, dLogits, classes, s.params[s.net.Weights:], features, 0, last.dOut, features)
@@ -278,8 +283,9 @@ func (s *classifier) forward(m *member, i int) *block {
 	return last
 }
 
-// crossEntropy returns the cross-entropy of softmax(logits) and the label, and stores its gradient by the logits.
-func crossEntropy(logits []float32, label int, gradient []float32) float64 {
+// crossEntropy returns the cross-entropy of softmax(logits) and two labels, of which the first has the weight own and both 1 together,
+// and stores its gradient by the logits.
+func crossEntropy(logits []float32, label, other int32, own float32, gradient []float32) float64 {
 	top := logits[0]
 	for _, v := range logits {
 		top = max(top, v)
@@ -291,6 +297,8 @@ func crossEntropy(logits []float32, label int, gradient []float32) float64 {
 	for i, v := range logits {
 		gradient[i] = float32(math.Exp(float64(v)-float64(top)) / sum)
 	}
-	gradient[label]--
-	return math.Log(sum) - (float64(logits[label]) - float64(top))
+	gradient[label] -= own
+	gradient[other] -= 1 - own
+	target := float64(float64(own)*float64(logits[label])) + float64(float64(1-own)*float64(logits[other]))
+	return math.Log(sum) - (target - float64(top))
 }

@@ -262,6 +262,36 @@ func TestReproducible(t *testing.T) {
 	}
 }
 
+// The loss of a sample of two labels is theirs, each by its share, and so is the gradient: after one step of a linear layer's bias.
+func TestMixedLabels(t *testing.T) {
+	sample := stages.TensorType(1, 4, 4)
+	step := func(label int32, mixed bool) (float64, []float32) {
+		s := open(t, gpu.CNN{Width: 2, Depth: 1, Stride: 1, LearningRate: 1}, sample, 1, 3)
+		b := randomBatch(sample, 1, 3, 1)
+		b.Labels[0] = label
+		if mixed {
+			b.Others, b.Own = []int32{2}, 0.75
+		}
+		before := slices.Clone(s.params)
+		submit(t, s, b)
+		for i, v := range s.params {
+			before[i] = v - before[i]
+		}
+		return s.loss, before
+	}
+	first, firstMoves := step(1, false)
+	second, secondMoves := step(2, false)
+	loss, moves := step(1, true)
+	if want := 0.75*first + 0.25*second; math.Abs(loss-want) > 1e-6 {
+		t.Errorf("loss %v, want %v", loss, want)
+	}
+	for i, v := range moves {
+		if want := 0.75*firstMoves[i] + 0.25*secondMoves[i]; math.Abs(float64(v-want)) > 1e-5 {
+			t.Errorf("parameter %d moves by %v, want %v", i, v, want)
+		}
+	}
+}
+
 // What lies behind a short batch's last sample is not looked at.
 func TestShortBatch(t *testing.T) {
 	sample := stages.TensorType(1, 6, 6)

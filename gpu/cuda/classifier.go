@@ -41,6 +41,9 @@ type classifier struct {
 
 // NewClassifier makes the step of `train "cnn"`.
 func (d *Device) NewClassifier(c *gpu.CNN, in gpu.Input) (gpu.Classifier, error) {
+	if in.Mixed {
+		return nil, errors.New("on CUDA it learns from samples of one label only, and batch mixes them: remove mixup and cutmix there, or set device = \"cpu\"")
+	}
 	net, err := c.Net(in)
 	if err != nil {
 		return nil, err

@@ -262,6 +262,15 @@ func openDevice(tb testing.TB) *Device {
 
 // A network that the GPU has no memory for says how much it needs and which batch would fit; one that the kernels can't count
 // says that.
+func TestMixedSamples(t *testing.T) {
+	emulator(t)
+	const want = "on CUDA it learns from samples of one label only, and batch mixes them: remove mixup and cutmix there, or set device = \"cpu\""
+	_, err := openDevice(t).NewClassifier(&gpu.CNN{Width: 1, Depth: 1, Stride: 1}, gpu.Input{Sample: stages.TensorType(1, 8, 8), Batch: 1, Classes: 2, Mixed: true})
+	if err == nil || err.Error() != want {
+		t.Errorf("error:\n%v\nwant:\n%s", err, want)
+	}
+}
+
 func TestTooLarge(t *testing.T) {
 	emulator(t) // whose memory is known
 	d := openDevice(t)

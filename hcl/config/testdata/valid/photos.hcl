@@ -72,6 +72,8 @@ experiment "photos" {
   batch {
     size      = local.batch
     drop_last = !load.photos.shuffle
+    mixup     = 0.2
+    cutmix    = 1
   }
   transfer { pinned = false }
   train "step" "step" {
