@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/pipectl/pipectl/engine/cache"
@@ -27,7 +28,7 @@ func (p *Pipeline) fill(ctx context.Context) error {
 		p.caches = make([]*cache.Memory, plan.batch+1)
 		for k := 1; k <= plan.batch; k++ {
 			if plan.Points[k] {
-				p.caches[k] = cache.NewMemory(int(items), plan.CacheLimit[k])
+				p.caches[k] = p.newCache(k, int(items))
 				r.taps[k].cache = p.caches[k]
 			}
 		}
@@ -68,12 +69,32 @@ func (p *Pipeline) fill(ctx context.Context) error {
 		}
 		r.finish(d)
 	}
-	if err := errors.Join(r.end(), ctx.Err()); err != nil {
+	err := errors.Join(r.end(), ctx.Err())
+	for _, c := range p.caches {
+		if err == nil && c != nil {
+			err = c.Map()
+		}
+	}
+	if err != nil {
 		p.forget()
 		return err
 	}
 	p.filled = true
 	return nil
+}
+
+// newCache makes the cache for a boundary up to the batch stage's, where its checkpoint wants it.
+func (p *Pipeline) newCache(k, items int) *cache.Memory {
+	c := p.Plan.Experiment.Stages[k-1].Checkpoint
+	if c == nil || c.Store != DiskStore || c.Mode == KeepMode {
+		return cache.NewMemory(items, p.Plan.CacheLimit[k])
+	}
+	m, err := cache.NewScratch(c.Path, items, p.Plan.CacheLimit[k])
+	if err != nil {
+		p.warn(c.Address(), fmt.Sprintf("The probes' cache can't be written to the disk: %v. It is kept in memory.", err))
+		return cache.NewMemory(items, p.Plan.CacheLimit[k])
+	}
+	return m
 }
 
 // kept returns how many batches the caches behind batch keep on the host, and behind the transfer. A copy may lie in the memory of its
@@ -126,8 +147,13 @@ func (p *Pipeline) measurable(k int) error {
 	return &LimitError{Address: p.Plan.Experiment.Stages[k-1].Address, Limit: p.Plan.CacheLimit[k]}
 }
 
-// forget drops the caches of a pass that didn't end well.
+// forget drops the caches.
 func (p *Pipeline) forget() {
+	for _, c := range p.caches {
+		if c != nil {
+			c.Close()
+		}
+	}
 	for _, c := range p.copies {
 		if c.Free != nil {
 			c.Free()

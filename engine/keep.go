@@ -15,6 +15,9 @@ import (
 	"github.com/pipectl/pipectl/stages"
 )
 
+// CacheFolder is where caches lie whose checkpoint names no folder: in this one beside the experiment's file, in slashes.
+const CacheFolder = ".pipectl/cache"
+
 // keeper keeps what passes a boundary for all epochs and runs to come: a checkpoint with mode = "keep". An item that it holds skips
 // the stages above the boundary, one that it doesn't is made as ever.
 type keeper struct {

@@ -397,3 +397,35 @@ func TestKeepInterrupted(t *testing.T) {
 		t.Errorf("there are %+v", files)
 	}
 }
+
+// TestProbesOnDisk measures with caches on the disk: the probes feed the baseline's batches, and no file is left.
+func TestProbesOnDisk(t *testing.T) {
+	var got []uint64
+	e := chain(&countSource{items: 64, shuffle: true, ragged: true}, 8, hashStep(&got), prepare("a", pass), prepare("b", pass))
+	e.Bisect.CacheBatches = 8
+	folder := filepath.Join(t.TempDir(), "cache")
+	for i := range 3 {
+		e.Stages[i].Checkpoint = &Checkpoint{Name: e.Stages[i].Name, Store: DiskStore, Mode: ProbeMode, Path: folder}
+	}
+	p := openTest(t, e)
+	if p.Plan.Memory.Caches != 8*8*assumedElement { // the one behind batch
+		t.Errorf("caches take %d bytes of memory", p.Plan.Memory.Caches)
+	}
+	var want []uint64
+	for k := range 4 {
+		got = nil
+		clear(p.next)
+		if _, err := p.Measure(t.Context(), Probe{To: k}, 0, 8); err != nil {
+			t.Fatal(err)
+		}
+		if k == 0 {
+			want = got
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("the cache at %d feeds other batches than the baseline", k)
+		}
+	}
+	if left, err := os.ReadDir(folder); len(left) > 0 || err != nil {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}

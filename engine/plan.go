@@ -55,6 +55,7 @@ const (
 	assumedElement  int64 = 1 << 20
 	leastCache      int64 = 256 << 20 // a cached set should be far larger than the CPU's last-level cache
 	fewestCached          = 8         // batches
+	unlimited       int64 = 1 << 50   // bytes: more than a disk has
 	typicalSamples        = 256       // a cached set should cost what the whole data set does on average
 )
 
@@ -296,8 +297,17 @@ func (p *Plan) estimate(memory int64) {
 			continue
 		}
 		p.CacheLimit[k] = share
-		if c := p.Experiment.Stages[k-1].Checkpoint; c != nil && c.Limit > 0 && c.Mode != KeepMode {
-			p.CacheLimit[k] = int64(c.Limit)
+		if c := p.Experiment.Stages[k-1].Checkpoint; c != nil && c.Mode != KeepMode {
+			onDisk := c.Store == DiskStore
+			switch {
+			case c.Limit > 0:
+				p.CacheLimit[k] = int64(c.Limit)
+			case onDisk:
+				p.CacheLimit[k] = unlimited
+			}
+			if onDisk {
+				continue
+			}
 		}
 		p.Memory.Caches += min(p.CacheLimit[k], int64(p.CacheBatches)*p.batchSize(k))
 	}

@@ -1,6 +1,8 @@
 package cache
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/pipectl/pipectl/stages"
@@ -15,9 +17,24 @@ func element(v byte, n int) *stages.Element {
 	return e
 }
 
-// TestMemory fills a store out of order, past its limit, and checks what it holds.
+// TestMemory fills stores out of order, past their limit, and checks what they hold.
 func TestMemory(t *testing.T) {
-	m := NewMemory(5, 30)
+	t.Run("memory", func(t *testing.T) { testMemory(t, NewMemory(5, 30)) })
+	t.Run("scratch", func(t *testing.T) {
+		folder := filepath.Join(t.TempDir(), "new")
+		m, err := NewScratch(folder, 5, 30)
+		if err != nil {
+			t.Fatal(err)
+		}
+		testMemory(t, m)
+		m.Close()
+		if left, err := os.ReadDir(folder); len(left) > 0 || err != nil {
+			t.Errorf("left: %v, %v", left, err)
+		}
+	})
+}
+
+func testMemory(t *testing.T, m *Memory) {
 	first := element(1, 10)
 	for _, step := range []struct {
 		place int
@@ -41,6 +58,9 @@ func TestMemory(t *testing.T) {
 		}
 	}
 	first.U8[0] = 99
+	if err := m.Map(); err != nil {
+		t.Fatal(err)
+	}
 	if e := m.Get(0); e.Skipped || e.Item.Index != 0 || e.Element.U8[0] != 1 {
 		t.Errorf("place 0 is %+v: it must be a copy", e)
 	}

@@ -243,6 +243,10 @@ func (b *block) resolvePaths() {
 		switch f.dst.Interface().(type) {
 		case stages.Path:
 			resolve(f.dst)
+		case *stages.Path:
+			if !f.dst.IsNil() {
+				resolve(f.dst.Elem())
+			}
 		case []stages.Path:
 			for i := range f.dst.Len() {
 				resolve(f.dst.Index(i))
@@ -313,12 +317,6 @@ func (b *block) stage() engine.Stage {
 		s.Spec = &engine.TransferSpec{Pinned: spec.Pinned, Convert: spec.Convert}
 	case *batchAttributes:
 		batch := &engine.BatchSpec{Size: spec.Size, DropLast: spec.DropLast}
-		if spec.Mixup != nil {
-			batch.Mixing.Mixup = *spec.Mixup
-		}
-		if spec.Cutmix != nil {
-			batch.Mixing.Cutmix = *spec.Cutmix
-		}
 		batch.Collate, _ = b.collate.(stages.CollateSpec)
 		s.Spec = batch
 	default:
@@ -329,10 +327,7 @@ func (b *block) stage() engine.Stage {
 	}
 	if c := b.checkpoint; c != nil {
 		spec := c.spec.(*checkpointAttributes)
-		s.Checkpoint = &engine.Checkpoint{Name: c.name, Store: spec.Store, Mode: spec.Mode}
-		if spec.Limit != nil {
-			s.Checkpoint.Limit = *spec.Limit
-		}
+		s.Checkpoint = spec.engine(c.name, folderOf(c.syntax.TypeRange))
 	}
 	return s
 }

@@ -81,7 +81,11 @@ func (l *loader) checkOnDevice(b *block, able bool) {
 // checkStore checks whether the checkpoint behind stage i can have its cache where it wants it.
 func (l *loader) checkStore(e *experiment, i int) {
 	c := e.stages[i].checkpoint
-	if c.byName["store"].faulty {
+	if c.byName["store"].faulty || c.byName["mode"].faulty {
+		return
+	}
+	if s := c.spec.(*checkpointAttributes); s.Store == engine.DiskStore && s.Mode != engine.OffMode {
+		l.checkDisk(e.stages[:i+1], c, s.Mode == engine.KeepMode)
 		return
 	}
 	report := func(summary, detail string) {

@@ -36,17 +36,13 @@ func (l *loader) checkRules(b *block) {
 		f := b.byName[name]
 		return f != nil && f.syntax != nil && !f.faulty
 	}
-	unavailable := func(name string, is bool, instead string) {
-		if is && written(name) {
-			l.problem(b, stages.Problem{Attribute: name, Summary: "Not available in this version", Detail: instead})
-		}
-	}
 	switch s := b.spec.(type) {
 	case *checkpointAttributes:
-		unavailable("store", s.Store == "disk", `Caches can't be kept in store = "disk" yet. Use "memory".`)
-		unavailable("path", true, `Caches can't be kept on disk yet. Remove path: caches are in memory.`)
-		unavailable("compress", s.Compress != "none", `Caches can't be compressed yet. Use "none".`)
-		unavailable("mode", s.Mode == "keep", `Caches that last across epochs and runs can't be kept yet. Use "probe".`)
+		for _, p := range s.problems() {
+			if written(p.Attribute) && !b.byName["store"].faulty && !b.byName["mode"].faulty {
+				l.problem(b, p)
+			}
+		}
 	case *bisectAttributes:
 		if written("rounds") && s.Rounds < honestRounds {
 			l.problem(b, stages.Problem{

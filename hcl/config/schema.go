@@ -66,10 +66,8 @@ type deviceAttributes struct {
 }
 
 type batchAttributes struct {
-	Size     int      `hcl:"size" min:"1" max:"16777216" doc:"Samples in a batch."`
-	DropLast bool     `hcl:"drop_last,optional" doc:"Leave out an epoch's last batch where it is short of samples. It is kept where it is the only one."`
-	Mixup    *float64 `hcl:"mixup,optional" moremin:"0" max:"1000" doc:"Mix each sample of a batch with the one before it, and their labels too, as torchvision's MixUp: λ of a sample and 1 - λ of the other, with one λ a batch, drawn from Beta(mixup, mixup). It takes tensors of one size. Steps learn from mixed samples with train \"cnn\" on the CPU; train \"emulated\" doesn't look at them."`
-	Cutmix   *float64 `hcl:"cutmix,optional" moremin:"0" max:"1000" doc:"Put a rectangle of the sample before it in each sample's place, and mix their labels by its share of the area, as torchvision's CutMix: the share is 1 - λ but for what would lie outside, with λ drawn from Beta(cutmix, cutmix). With mixup too, each batch is mixed in one of the two ways, both as likely. It takes images or tensors of one size."`
+	Size     int  `hcl:"size" min:"1" max:"16777216" doc:"Samples in a batch."`
+	DropLast bool `hcl:"drop_last,optional" doc:"Leave out an epoch's last batch where it is short of samples. It is kept where it is the only one."`
 }
 
 type batchWorkerAttributes struct {
@@ -84,11 +82,11 @@ type transferAttributes struct {
 }
 
 type checkpointAttributes struct {
-	Store    string        `hcl:"store,optional" enum:"memory,disk,pinned,device" doc:"Where its cache is kept. \"memory\": in the host's memory, or behind a transfer wherever that leaves batches. \"pinned\", right below batch: in page-locked memory. \"device\", right above train behind a transfer: in the device's. These two need a CUDA device. \"disk\" is not available in this version."`
-	Limit    *stages.Bytes `hcl:"limit,optional" min:"1B" doc:"Bytes that its cache may take. If it isn't set, the engine decides by the machine's memory."`
-	Path     *stages.Path  `hcl:"path,optional" doc:"The folder of a cache on disk. Not available in this version."`
-	Compress string        `hcl:"compress,optional" enum:"none,zstd" doc:"How a cache on disk is compressed. \"none\" only in this version."`
-	Mode     string        `hcl:"mode,optional" enum:"probe,keep,off" doc:"\"probe\": used only when bisecting. \"off\": not a probe point. \"keep\", a permanent cache, is not available in this version."`
+	Store    string        `hcl:"store,optional" enum:"memory,disk,pinned,device" doc:"Where its cache is kept. \"memory\": in the host's memory, or behind a transfer wherever that leaves batches. \"disk\", above batch: in a file. \"pinned\", right below batch: in page-locked memory. \"device\", right above train behind a transfer: in the device's. These two need a CUDA device."`
+	Limit    *stages.Bytes `hcl:"limit,optional" min:"1B" doc:"Bytes that its cache may take. If it isn't set, the engine decides by the machine's memory, and on disk there is no limit. With mode = \"keep\" it keeps the first items in the source's order, as many as fit; the others are made in every epoch."`
+	Path     *stages.Path  `hcl:"path,optional" doc:"The folder of a cache on disk. If it isn't set, .pipectl/cache beside the file."`
+	Compress string        `hcl:"compress,optional" enum:"none,zstd" doc:"How a cache on disk that is kept is compressed. What is compressed takes less room and more CPU time: of encoded pictures nothing is gained."`
+	Mode     string        `hcl:"mode,optional" enum:"probe,keep,off" doc:"\"probe\": used only when bisecting, and gone afterwards. \"off\": not a probe point. \"keep\", with store = \"disk\": a permanent cache, filled in the first epoch and served afterwards, in later runs and other processes too, for as long as nothing above it changes: no stage's type or attributes, no file, and not the program. Stages above it don't run for what it holds. So a bisection, which fills it before it measures anything, is about the pipeline with its cache full. What an augment stage above it draws in the first epoch is frozen."`
 }
 
 type bisectAttributes struct {

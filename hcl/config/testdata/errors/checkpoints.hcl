@@ -10,10 +10,9 @@ experiment "checkpoints" {
   }
   augment "flip" "flip" {}
   checkpoint "disk" {
-    store    = "disk"  # error: Not available in this version
-    path     = "cache" # error: Not available in this version
-    compress = "zstd"  # error: Not available in this version
-    mode     = "keep"  # error: Not available in this version
+    path     = "cache" # error: path without a disk
+    compress = "zstd"  # error: Nothing to compress
+    mode     = "keep"  # error: Not kept in memory
     limit    = 0       # error: Value out of range
   }
   batch { size = 4 }
@@ -30,6 +29,28 @@ experiment "checkpoints" {
   train "step" "step" {}
   checkpoint "late" {} # error: Checkpoint after the training step
   checkpoint {}        # error: Wrong labels # error: Checkpoint after the training step
+}
+
+experiment "kept" {
+  load "folder" "photos" { path = "photos" }
+  checkpoint "raw" {
+    store    = "disk"
+    compress = "zstd" # error: Nothing to compress
+  }
+  augment "flip" "flip" {}
+  checkpoint "flipped" {
+    store    = "disk"
+    path     = "cache"
+    compress = "zstd"
+    limit    = "2GiB"
+    mode     = "keep" # warning: Frozen augmentation
+  }
+  batch { size = 4 }
+  checkpoint "batches" {
+    store = "disk" # error: Misplaced store
+    mode  = "keep"
+  }
+  train "step" "step" {}
 }
 
 experiment "pools" {
