@@ -201,7 +201,7 @@ func Open(ctx context.Context, e *Experiment, opts Options) (*Pipeline, []Proble
 		pinned = e.Stages[plan.transfer].Spec.(*TransferSpec).Pinned
 	}
 	p.batches = &batchPool{make: func() (*hostBatch, error) { return newHostBatch(p.device, sample, size, pinned) }}
-	step, err := spec.NewStep(p.device, gpu.Input{Sample: plan.Types[plan.train], Batch: size, Classes: plan.Classes, Seed: e.Seed})
+	step, err := spec.NewStep(p.device, gpu.Input{Sample: plan.Types[plan.train], Batch: size, Classes: plan.Classes, Seed: e.Seed, Mixed: plan.mixing().On()})
 	if err != nil {
 		return nil, nil, errors.Join(&StageError{Address: train.Address, Err: err}, p.Close())
 	}

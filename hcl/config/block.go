@@ -317,6 +317,12 @@ func (b *block) stage() engine.Stage {
 		s.Spec = &engine.TransferSpec{Pinned: spec.Pinned, Convert: spec.Convert}
 	case *batchAttributes:
 		batch := &engine.BatchSpec{Size: spec.Size, DropLast: spec.DropLast}
+		if spec.Mixup != nil {
+			batch.Mixing.Mixup = *spec.Mixup
+		}
+		if spec.Cutmix != nil {
+			batch.Mixing.Cutmix = *spec.Cutmix
+		}
 		batch.Collate, _ = b.collate.(stages.CollateSpec)
 		s.Spec = batch
 	default:
