@@ -11,5 +11,6 @@ func Add(r *stages.Registry) {
 		csvOperator(),
 		textLinesOperator(),
 		npyOperator(),
+		webDatasetOperator(),
 	)
 }
