@@ -1,0 +1,106 @@
+package text
+
+import (
+	"fmt"
+	"unicode/utf8"
+)
+
+// tokenizer is what a tokenizer's files say. It is read only, and serves all workers.
+type tokenizer struct {
+	raw        *addedTokens // looked for in the text as it is
+	normalized *addedTokens // looked for in the normalised text
+	normalize  []normalizer
+	split      []preTokenizer
+	model      *bpe
+	// before and after are the special tokens of every sequence.
+	before, after []int32
+}
+
+// worker tokenises texts, one at a time. It keeps memory from text to text, and the tokens of words.
+type worker struct {
+	*tokenizer
+	encoder encoder
+	pieces  pieces
+	text    []byte // normalised
+	spare   []byte
+}
+
+func newWorker(t *tokenizer) *worker {
+	return &worker{tokenizer: t, encoder: encoder{bpe: t.model}}
+}
+
+// encode appends the tokens of text, without those of every sequence.
+func (w *worker) encode(dst []int32, text []byte) ([]int32, error) {
+	if at := invalid(text); at >= 0 {
+		return dst, fmt.Errorf("the text isn't UTF-8 at byte %d: convert it, or load text", at)
+	}
+	var err error
+	for at := 0; at < len(text); {
+		start, end, id := w.raw.next(text, at)
+		if start > at {
+			if dst, err = w.part(dst, text[at:start], at == 0); err != nil {
+				return dst, err
+			}
+		}
+		if id >= 0 {
+			dst = append(dst, id)
+		}
+		at = end
+	}
+	return dst, nil
+}
+
+// invalid returns where text stops being UTF-8, or -1.
+func invalid(text []byte) int {
+	if utf8.Valid(text) {
+		return -1
+	}
+	at := 0
+	for {
+		r, n := utf8.DecodeRune(text[at:])
+		if r == utf8.RuneError && n <= 1 {
+			return at
+		}
+		at += n
+	}
+}
+
+// part appends the tokens of what lies between added tokens. start says that nothing comes before it.
+func (w *worker) part(dst []int32, text []byte, start bool) ([]int32, error) {
+	if len(w.normalize) > 0 {
+		w.text = append(w.text[:0], text...)
+		for _, n := range w.normalize {
+			w.text, w.spare = n(w.spare[:0], w.text), w.text
+		}
+		text = w.text
+	}
+	var err error
+	for at := 0; at < len(text); {
+		from, to, id := w.normalized.next(text, at)
+		if from > at {
+			if dst, err = w.words(dst, text[at:from], start && at == 0); err != nil {
+				return dst, err
+			}
+		}
+		if id >= 0 {
+			dst = append(dst, id)
+		}
+		at = to
+	}
+	return dst, nil
+}
+
+// words appends the tokens of a text's words.
+func (w *worker) words(dst []int32, text []byte, start bool) ([]int32, error) {
+	w.pieces.set(text, start)
+	for _, s := range w.split {
+		s.apply(&w.pieces)
+	}
+	var err error
+	for _, c := range w.pieces.cuts {
+		if dst, err = w.encoder.encode(dst, w.pieces.text[c.start:c.end]); err != nil {
+			return dst, err
+		}
+	}
+	return dst, nil
+}
