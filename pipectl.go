@@ -15,6 +15,7 @@ import (
 	"github.com/pipectl/pipectl/stages"
 	"github.com/pipectl/pipectl/stages/audio"
 	"github.com/pipectl/pipectl/stages/sources"
+	"github.com/pipectl/pipectl/stages/text"
 )
 
 // Main runs the command line that the program was started with, and returns its exit code. The operators stand beside
@@ -26,6 +27,7 @@ func Main(operators ...stages.Operator) int {
 	gpu.Add(registry)
 	audio.Add(registry)
 	sources.Add(registry)
+	text.Add(registry)
 	python.Add(registry)
 	registry.Add(operators...)
 

@@ -23,6 +23,7 @@ import (
 	"github.com/pipectl/pipectl/stages"
 	"github.com/pipectl/pipectl/stages/audio"
 	"github.com/pipectl/pipectl/stages/sources"
+	"github.com/pipectl/pipectl/stages/text"
 )
 
 func TestTerraformFlags(t *testing.T) {
@@ -83,6 +84,7 @@ func world() (State, *bytes.Buffer, *bytes.Buffer) {
 	gpu.Add(registry)
 	audio.Add(registry)
 	sources.Add(registry)
+	text.Add(registry)
 	var out, err bytes.Buffer
 	return State{In: strings.NewReader(""), Out: &out, Err: &err, Registry: registry, OpenDevice: devices.Open, ReadGPU: nvml.Read}, &out, &err
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/pipectl/pipectl/stages"
 	"github.com/pipectl/pipectl/stages/audio"
 	"github.com/pipectl/pipectl/stages/sources"
+	"github.com/pipectl/pipectl/stages/text"
 )
 
 //go:embed *.md.tmpl
@@ -64,6 +65,7 @@ func generate(name string) ([]byte, error) {
 	gpu.Add(registry)
 	audio.Add(registry)
 	sources.Add(registry)
+	text.Add(registry)
 	python.Add(registry)
 	t, err := template.New(name+".tmpl").Funcs(template.FuncMap{
 		"attributes": stages.Attributes,

@@ -13,6 +13,7 @@ import (
 	"github.com/pipectl/pipectl/stages"
 	"github.com/pipectl/pipectl/stages/audio"
 	"github.com/pipectl/pipectl/stages/sources"
+	"github.com/pipectl/pipectl/stages/text"
 )
 
 func TestRun(t *testing.T) {
@@ -45,6 +46,7 @@ func TestEveryOperatorIsDescribed(t *testing.T) {
 	gpu.Add(r)
 	audio.Add(r)
 	sources.Add(r)
+	text.Add(r)
 	for _, op := range r.Operators() {
 		_, section, found := strings.Cut(string(text), "\n### "+op.Block+" \""+op.Type+"\"\n")
 		section, _, _ = strings.Cut(section, "\n#")
@@ -83,6 +85,7 @@ func TestExample(t *testing.T) {
 	gpu.Add(r)
 	audio.Add(r)
 	sources.Add(r)
+	text.Add(r)
 	if _, diags := config.Load(config.Options{Path: folder, Registry: r}); len(diags) > 0 {
 		t.Error(diags)
 	}
