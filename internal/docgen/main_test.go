@@ -38,7 +38,7 @@ func TestRun(t *testing.T) {
 
 // TestEveryOperatorIsDescribed looks for each operator's heading and attributes.
 func TestEveryOperatorIsDescribed(t *testing.T) {
-	text, err := generate("stages.md")
+	document, err := generate("stages.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestEveryOperatorIsDescribed(t *testing.T) {
 	sources.Add(r)
 	text.Add(r)
 	for _, op := range r.Operators() {
-		_, section, found := strings.Cut(string(text), "\n### "+op.Block+" \""+op.Type+"\"\n")
+		_, section, found := strings.Cut(string(document), "\n### "+op.Block+" \""+op.Type+"\"\n")
 		section, _, _ = strings.Cut(section, "\n#")
 		if !found || !strings.Contains(section, op.Summary) {
 			t.Errorf("no section on %s %q", op.Block, op.Type)
@@ -63,11 +63,11 @@ func TestEveryOperatorIsDescribed(t *testing.T) {
 
 // TestExample loads the example of language.md with the operators of this version.
 func TestExample(t *testing.T) {
-	text, err := generate("language.md")
+	document, err := generate("language.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, example, _ := strings.Cut(string(text), "```hcl\n")
+	_, example, _ := strings.Cut(string(document), "```hcl\n")
 	example, _, found := strings.Cut(example, "```\n")
 	if !found {
 		t.Fatal("language.md has no example")
