@@ -78,6 +78,7 @@ func linspace(start, end float64, i, n int) float64 {
 
 // augmenter does augmentations as torchvision does them on PIL images. It serves one goroutine at a time.
 type augmenter struct {
+	kernels       kernels
 	interpolation string
 	fill          [3]byte
 	steps         []augmentationStep // of one item
@@ -143,11 +144,11 @@ func (a *augmenter) apply(s augmentationStep, dst, src pixels) {
 		turned, _, _ := rotation(s.magnitude, src.h, src.w, nil, false)
 		a.warp(turned, dst, src)
 	case changeBrightness:
-		mixGrey(dst.pix, src.pix, 0, factor)
+		a.kernels.mixGrey(dst.pix, src.pix, 0, factor)
 	case changeColour:
-		saturate(dst.pix, src.pix, factor)
+		a.kernels.saturate(dst.pix, src.pix, factor)
 	case changeContrast:
-		mixGrey(dst.pix, src.pix, meanGrey(src.pix), factor)
+		a.kernels.mixGrey(dst.pix, src.pix, meanGrey(a.kernels, src.pix), factor)
 	case changeSharpness:
 		a.sharpener.apply(dst, src, factor)
 	case posterize:

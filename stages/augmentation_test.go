@@ -38,7 +38,7 @@ func TestAugmentations(t *testing.T) {
 	for _, tt := range tests {
 		name := fmt.Sprintf("augment_%s_%v", tt.name, tt.magnitude)
 		t.Run(name, func(t *testing.T) {
-			a := augmenter{interpolation: tt.interpolation, fill: [3]byte{10, 200, 90}}
+			a := augmenter{kernels: fastKernels(), interpolation: tt.interpolation, fill: [3]byte{10, 200, 90}}
 			got := new(Element)
 			got.Image(24, 32)
 			a.apply(augmentationStep{tt.augmentation, tt.magnitude}, pixelsOf(got), pixelsOf(small))
@@ -132,7 +132,7 @@ func BenchmarkAugmentation(b *testing.B) {
 		{"equalize", augmentationStep{augmentation: equalize}},
 	} {
 		b.Run(bm.name, func(b *testing.B) {
-			a := augmenter{interpolation: "nearest"}
+			a := augmenter{kernels: fastKernels(), interpolation: "nearest"}
 			b.SetBytes(int64(image.Size()))
 			b.ReportAllocs()
 			for b.Loop() {

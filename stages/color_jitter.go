@@ -126,11 +126,14 @@ func (l *colorLimits) draw(r *rand.Rand) colorChange {
 }
 
 // New makes an instance for one worker.
-func (s *ColorJitter) New() (Stage, error) { return &colorJitterer{limits: s.limits()}, nil }
+func (s *ColorJitter) New() (Stage, error) {
+	return &colorJitterer{limits: s.limits(), kernels: fastKernels()}, nil
+}
 
 type colorJitterer struct {
-	limits colorLimits
-	hues   hueTable
+	limits  colorLimits
+	kernels kernels
+	hues    hueTable
 }
 
 func (c *colorJitterer) Process(call *Call, in, out *Element) error {
@@ -150,11 +153,11 @@ func (c *colorJitterer) apply(change colorChange, dst, src []byte) {
 		}
 		switch factor := float32(change.factor[a]); a {
 		case brightness:
-			mixGrey(dst, src, 0, factor)
+			c.kernels.mixGrey(dst, src, 0, factor)
 		case contrast:
-			mixGrey(dst, src, meanGrey(src), factor)
+			c.kernels.mixGrey(dst, src, meanGrey(c.kernels, src), factor)
 		case saturation:
-			saturate(dst, src, factor)
+			c.kernels.saturate(dst, src, factor)
 		case hue:
 			c.hues.turn(byte(int(change.factor[a] * 255)))
 			c.hues.apply(dst, src)
@@ -176,8 +179,7 @@ func mix(a, b int32, factor float32) byte {
 	return 0
 }
 
-// mixGrey mixes src with one grey.
-func mixGrey(dst, src []byte, grey int32, factor float32) {
+func (portable) mixGrey(dst, src []byte, grey int32, factor float32) {
 	var table [256]byte
 	for v := range table {
 		table[v] = mix(grey, int32(v), factor)
@@ -188,8 +190,7 @@ func mixGrey(dst, src []byte, grey int32, factor float32) {
 	}
 }
 
-// saturate mixes src with its greys.
-func saturate(dst, src []byte, factor float32) {
+func (portable) saturate(dst, src []byte, factor float32) {
 	for len(src) >= 3 && len(dst) >= 3 {
 		r, g, b := int32(src[0]), int32(src[1]), int32(src[2])
 		y := grey(r, g, b)
@@ -201,12 +202,16 @@ func saturate(dst, src []byte, factor float32) {
 // grey returns the luma of a colour (ITU-R BT.601, with Pillow's 16-bit weights).
 func grey(r, g, b int32) int32 { return (19595*r + 38470*g + 7471*b + 1<<15) >> 16 }
 
-// meanGrey returns the mean luma of an image, rounded.
-func meanGrey(src []byte) int32 {
-	n, sum := len(src)/3, 0
+func (portable) sumGreys(src []byte) int {
+	sum := 0
 	for len(src) >= 3 {
 		sum += int(grey(int32(src[0]), int32(src[1]), int32(src[2])))
 		src = src[3:]
 	}
-	return int32(float64(sum)/float64(n) + 0.5)
+	return sum
+}
+
+// meanGrey returns the mean luma of an image, rounded.
+func meanGrey(k kernels, src []byte) int32 {
+	return int32(float64(k.sumGreys(src))/float64(len(src)/3) + 0.5)
 }

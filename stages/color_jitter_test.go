@@ -25,7 +25,7 @@ func TestColorJitter(t *testing.T) {
 	}
 	for name, steps := range tests {
 		t.Run(name, func(t *testing.T) {
-			c := colorJitterer{limits: colorLimits{{off: true}, {off: true}, {off: true}, {off: true}}}
+			c := colorJitterer{limits: colorLimits{{off: true}, {off: true}, {off: true}, {off: true}}, kernels: fastKernels()}
 			var change colorChange
 			for i, s := range steps {
 				c.limits[s.adjustment].off = false

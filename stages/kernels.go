@@ -13,6 +13,12 @@ type kernels interface {
 	normalize(n *imageNormalizer, dst []float32, src []byte)
 	// standardize fills dst with src less mean, divided by std.
 	standardize(dst, src []float32, mean, std float32)
+	// mixGrey mixes src with one grey.
+	mixGrey(dst, src []byte, grey int32, factor float32)
+	// saturate mixes the pixels of src with their greys.
+	saturate(dst, src []byte, factor float32)
+	// sumGreys returns the sum of the greys of the pixels of src.
+	sumGreys(src []byte) int
 }
 
 type portable struct{}

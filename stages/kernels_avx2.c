@@ -165,10 +165,29 @@ AVX2 void avx2_mirror(uint8_t *dst, ptrdiff_t dst_stride, const uint8_t *src, pt
 	}
 }
 
-AVX2 void avx2_normalize(float *dst, const uint8_t *src, ptrdiff_t n, const float *mean, const float *std) {
+// Eight pixels: red, green and blue in 32 bits each.
+typedef struct {
+	__m256i channel[3];
+} eight_pixels;
+
+INLINE eight_pixels load8(const uint8_t *src) {
 	const __m256i red = _mm256_setr_epi8(0, -1, -1, -1, 3, -1, -1, -1, 6, -1, -1, -1, 9, -1, -1, -1, 4, -1, -1, -1, 7, -1, -1, -1, 10, -1, -1, -1, 13, -1, -1, -1);
-	const __m256i step = _mm256_setr_epi8(1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0);
-	const __m256i channel[3] = {red, _mm256_add_epi8(red, step), _mm256_add_epi8(_mm256_add_epi8(red, step), step)};
+	const __m256i next = _mm256_set1_epi32(1);
+	// Four pixels from byte 0 of the lower half on, four from byte 4 of the upper half on.
+	__m256i px = _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)src)), _mm_loadu_si128((const __m128i *)(src + 8)), 1);
+	__m256i green = _mm256_add_epi8(red, next);
+	return (eight_pixels){{_mm256_shuffle_epi8(px, red), _mm256_shuffle_epi8(px, green), _mm256_shuffle_epi8(px, _mm256_add_epi8(green, next))}};
+}
+
+INLINE void store8(uint8_t *dst, eight_pixels px) {
+	const __m256i packed = _mm256_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1, 0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1);
+	__m256i v = _mm256_or_si256(px.channel[0], _mm256_or_si256(_mm256_slli_epi32(px.channel[1], 8), _mm256_slli_epi32(px.channel[2], 16)));
+	v = _mm256_permutevar8x32_epi32(_mm256_shuffle_epi8(v, packed), _mm256_setr_epi32(0, 1, 2, 4, 5, 6, 3, 7));
+	_mm_storeu_si128((__m128i *)dst, _mm256_castsi256_si128(v));
+	_mm_storel_epi64((__m128i *)(dst + 16), _mm256_extracti128_si256(v, 1));
+}
+
+AVX2 void avx2_normalize(float *dst, const uint8_t *src, ptrdiff_t n, const float *mean, const float *std) {
 	const __m256 full = _mm256_set1_ps(255);
 	__m256 m[3], s[3];
 	for (int c = 0; c < 3; c++) {
@@ -176,12 +195,10 @@ AVX2 void avx2_normalize(float *dst, const uint8_t *src, ptrdiff_t n, const floa
 		s[c] = _mm256_set1_ps(std[c]);
 	}
 	for (ptrdiff_t i = 0; i + 8 <= n; i += 8, src += 24) {
-		// Four pixels from byte 0 of the lower half on, four from byte 4 of the upper half on.
-		__m256i px = _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)src)), _mm_loadu_si128((const __m128i *)(src + 8)), 1);
+		eight_pixels px = load8(src);
 		for (int c = 0; c < 3; c++) {
-			__m256 v = _mm256_cvtepi32_ps(_mm256_shuffle_epi8(px, channel[c]));
-			v = _mm256_div_ps(_mm256_sub_ps(_mm256_div_ps(v, full), m[c]), s[c]);
-			_mm256_storeu_ps(dst + c * n + i, v);
+			__m256 v = _mm256_div_ps(_mm256_cvtepi32_ps(px.channel[c]), full);
+			_mm256_storeu_ps(dst + c * n + i, _mm256_div_ps(_mm256_sub_ps(v, m[c]), s[c]));
 		}
 	}
 }
@@ -191,4 +208,51 @@ AVX2 void avx2_standardize(float *dst, const float *src, ptrdiff_t n, float mean
 	ptrdiff_t i = 0;
 	for (; i + 8 <= n; i += 8) _mm256_storeu_ps(dst + i, _mm256_div_ps(_mm256_sub_ps(_mm256_loadu_ps(src + i), m), s));
 	for (; i < n; i++) dst[i] = (src[i] - mean) / std;
+}
+
+// What lies at factor on the line from a (0) to b (1), cut off and rounded down.
+INLINE __m256i mix(__m256i a, __m256i b, __m256 factor) {
+	__m256 v = _mm256_add_ps(_mm256_cvtepi32_ps(a), _mm256_mul_ps(factor, _mm256_cvtepi32_ps(_mm256_sub_epi32(b, a))));
+	v = _mm256_min_ps(_mm256_max_ps(v, _mm256_setzero_ps()), _mm256_set1_ps(255)); // max gives 0 for what is no number
+	return _mm256_cvttps_epi32(v);
+}
+
+INLINE __m256i grey(eight_pixels px) {
+	__m256i sum = _mm256_mullo_epi32(px.channel[0], _mm256_set1_epi32(19595));
+	sum = _mm256_add_epi32(sum, _mm256_mullo_epi32(px.channel[1], _mm256_set1_epi32(38470)));
+	sum = _mm256_add_epi32(sum, _mm256_mullo_epi32(px.channel[2], _mm256_set1_epi32(7471)));
+	return _mm256_srli_epi32(_mm256_add_epi32(sum, _mm256_set1_epi32(1 << 15)), 16);
+}
+
+AVX2 void avx2_mix_grey(uint8_t *dst, const uint8_t *src, ptrdiff_t n, int grey, float factor) {
+	__m256i g = _mm256_set1_epi32(grey);
+	__m256 f = _mm256_set1_ps(factor);
+	for (ptrdiff_t i = 0; i < n; i += 32) {
+		__m256i v[4];
+		for (int k = 0; k < 4; k++) v[k] = mix(g, _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(src + i + 8 * k))), f);
+		__m256i bytes = _mm256_packus_epi16(_mm256_packs_epi32(v[0], v[1]), _mm256_packs_epi32(v[2], v[3]));
+		bytes = _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+		_mm256_storeu_si256((__m256i *)(dst + i), bytes);
+	}
+}
+
+AVX2 void avx2_saturate(uint8_t *dst, const uint8_t *src, ptrdiff_t n, float factor) {
+	__m256 f = _mm256_set1_ps(factor);
+	for (ptrdiff_t i = 0; i < n; i += 24) {
+		eight_pixels px = load8(src + i);
+		__m256i g = grey(px);
+		for (int c = 0; c < 3; c++) px.channel[c] = mix(g, px.channel[c], f);
+		store8(dst + i, px);
+	}
+}
+
+AVX2 int64_t avx2_sum_greys(const uint8_t *src, ptrdiff_t n) {
+	__m256i sum = _mm256_setzero_si256();
+	for (ptrdiff_t i = 0; i < n; i += 24) {
+		__m256i g = grey(load8(src + i));
+		sum = _mm256_add_epi64(sum, _mm256_sad_epu8(g, _mm256_setzero_si256()));
+	}
+	int64_t part[4];
+	_mm256_storeu_si256((__m256i *)part, sum);
+	return part[0] + part[1] + part[2] + part[3];
 }

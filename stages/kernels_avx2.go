@@ -12,6 +12,12 @@ package stages
 // #cgo nocallback avx2_normalize
 // #cgo noescape avx2_standardize
 // #cgo nocallback avx2_standardize
+// #cgo noescape avx2_mix_grey
+// #cgo nocallback avx2_mix_grey
+// #cgo noescape avx2_saturate
+// #cgo nocallback avx2_saturate
+// #cgo noescape avx2_sum_greys
+// #cgo nocallback avx2_sum_greys
 // #include "kernels_avx2.h"
 import "C"
 
@@ -69,6 +75,23 @@ func (avx2) normalize(n *imageNormalizer, dst []float32, src []byte) {
 
 func (avx2) standardize(dst, src []float32, mean, std float32) {
 	C.avx2_standardize((*C.float)(unsafe.SliceData(dst)), (*C.float)(unsafe.SliceData(src)), C.ptrdiff_t(len(src)), C.float(mean), C.float(std))
+}
+
+func (avx2) mixGrey(dst, src []byte, grey int32, factor float32) {
+	whole := len(src) &^ 31
+	C.avx2_mix_grey(uint8s(dst), uint8s(src), C.ptrdiff_t(whole), C.int(grey), C.float(factor))
+	portable{}.mixGrey(dst[whole:], src[whole:], grey, factor)
+}
+
+func (avx2) saturate(dst, src []byte, factor float32) {
+	whole := len(src) / 24 * 24
+	C.avx2_saturate(uint8s(dst), uint8s(src), C.ptrdiff_t(whole), C.float(factor))
+	portable{}.saturate(dst[whole:], src[whole:], factor)
+}
+
+func (avx2) sumGreys(src []byte) int {
+	whole := len(src) / 24 * 24
+	return int(C.avx2_sum_greys(uint8s(src), C.ptrdiff_t(whole))) + portable{}.sumGreys(src[whole:])
 }
 
 func uint8s(b []byte) *C.uint8_t { return (*C.uint8_t)(unsafe.SliceData(b)) }

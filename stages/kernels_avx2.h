@@ -37,4 +37,13 @@ void avx2_normalize(float *dst, const uint8_t *src, ptrdiff_t n, const float *me
 // avx2_standardize fills dst with (v - mean) / std of n values.
 void avx2_standardize(float *dst, const float *src, ptrdiff_t n, float mean, float std);
 
+// avx2_mix_grey mixes n bytes, a multiple of 32, with one grey.
+void avx2_mix_grey(uint8_t *dst, const uint8_t *src, ptrdiff_t n, int grey, float factor);
+
+// avx2_saturate mixes the pixels in n bytes, a multiple of 24, with their greys.
+void avx2_saturate(uint8_t *dst, const uint8_t *src, ptrdiff_t n, float factor);
+
+// avx2_sum_greys returns the sum of the greys of the pixels in n bytes, a multiple of 24.
+int64_t avx2_sum_greys(const uint8_t *src, ptrdiff_t n);
+
 #endif

@@ -48,6 +48,26 @@ func TestKernels(t *testing.T) {
 				t.Errorf("%s of %d×%d to %+v: %v, want %v", name, h, w, of, got.pix, want.pix)
 			}
 		}
+		factor, grey := rapid.Float32Range(0, 3).Draw(t, "factor"), rapid.Int32Range(0, 255).Draw(t, "grey")
+		colours := map[string]func(kernels, []byte){
+			"mixGrey":  func(k kernels, dst []byte) { k.mixGrey(dst, image.U8, grey, factor) },
+			"saturate": func(k kernels, dst []byte) { k.saturate(dst, image.U8, factor) },
+			"in place": func(k kernels, dst []byte) {
+				copy(dst, image.U8)
+				k.saturate(dst[:len(image.U8)], dst[:len(image.U8)], factor)
+			},
+		}
+		for name, run := range colours {
+			got, want := make([]byte, 3*h*w+1), make([]byte, 3*h*w+1)
+			run(fast, got)
+			run(portable{}, want)
+			if !slices.Equal(got, want) {
+				t.Errorf("%s by %v of %d×%d: %v, want %v", name, factor, h, w, got, want)
+			}
+		}
+		if got, want := fast.sumGreys(image.U8), (portable{}).sumGreys(image.U8); got != want {
+			t.Errorf("greys of %d×%d: %d, want %d", h, w, got, want)
+		}
 		floats := map[string]func(kernels, []float32){
 			"normalize": func(k kernels, dst []float32) { k.normalize(n, dst[:3*h*w], image.U8) },
 			"standardize": func(k kernels, dst []float32) {

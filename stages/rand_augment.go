@@ -50,7 +50,7 @@ func (s *RandAugment) Output(in Type) (Type, error) { return in, accept(in, Imag
 
 // New makes an instance for one worker.
 func (s *RandAugment) New() (Stage, error) {
-	return &randAugmenter{spec: *s, augmenter: augmenter{interpolation: s.Interpolation, fill: colour(s.Fill)}}, nil
+	return &randAugmenter{spec: *s, augmenter: augmenter{kernels: fastKernels(), interpolation: s.Interpolation, fill: colour(s.Fill)}}, nil
 }
 
 type randAugmenter struct {

@@ -36,7 +36,7 @@ func (s *TrivialAugment) Output(in Type) (Type, error) { return in, accept(in, I
 // New makes an instance for one worker.
 func (s *TrivialAugment) New() (Stage, error) {
 	return &trivialAugmenter{
-		augmenter:  augmenter{interpolation: s.Interpolation, fill: colour(s.Fill)},
+		augmenter:  augmenter{kernels: fastKernels(), interpolation: s.Interpolation, fill: colour(s.Fill)},
 		bins:       s.NumMagnitudeBins,
 		magnitudes: magnitudes{shear: 0.99, translateX: 32, translateY: 32, rotate: 135, colour: 0.99, bits: 6},
 	}, nil
