@@ -3,6 +3,8 @@ package engine
 import (
 	"hash/fnv"
 	"math/rand/v2"
+
+	"github.com/pipectl/pipectl/stages"
 )
 
 // mostShuffled is how many items can be shuffled: their order takes 4 bytes each, 1 GiB here.
@@ -11,6 +13,7 @@ const mostShuffled = 1 << 28
 // order maps the places of an epoch to the source's items: in turn, or in a permutation drawn from (seed, epoch).
 type order struct {
 	shuffle bool
+	orderer stages.Orderer // draws the permutation; nil for any, all equally likely
 	seed    uint64
 	epoch   int
 	perm    []int32 // of the epoch; nil before the first
@@ -27,10 +30,14 @@ func (o *order) index(epoch, pos int) int {
 			o.perm = make([]int32, o.items)
 		}
 		o.epoch = epoch
+		r := rand.New(rand.NewPCG(mix(o.seed, hash("shuffle")), uint64(epoch)))
+		if o.orderer != nil {
+			o.orderer.Order(r, o.perm)
+			return int(o.perm[pos])
+		}
 		for i := range o.perm {
 			o.perm[i] = int32(i)
 		}
-		r := rand.New(rand.NewPCG(mix(o.seed, hash("shuffle")), uint64(epoch)))
 		r.Shuffle(len(o.perm), func(i, j int) { o.perm[i], o.perm[j] = o.perm[j], o.perm[i] })
 	}
 	return int(o.perm[pos])

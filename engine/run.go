@@ -124,7 +124,8 @@ func (p *Pipeline) newRun(ctx context.Context, probe Probe, first, end int64) *r
 		r.feeder.cache = p.caches[probe.To]
 	} else {
 		load := plan.Experiment.Stages[0].Spec.(stages.SourceSpec)
-		r.feeder.order = &order{shuffle: load.Shuffled(), seed: plan.Experiment.Seed, items: plan.Items}
+		orderer, _ := p.source.(stages.Orderer)
+		r.feeder.order = &order{shuffle: load.Shuffled(), orderer: orderer, seed: plan.Experiment.Seed, items: plan.Items}
 		r.keepers = p.keepers
 	}
 	pool := p.batches

@@ -47,6 +47,13 @@ type Source interface {
 	Close() error
 }
 
+// Orderer is implemented by a Source that draws its shuffled order itself, because in some orders its items are read far faster than in
+// others.
+type Orderer interface {
+	// Order fills order with the places of all items, in the order of an epoch, which follows from r alone.
+	Order(r *rand.Rand, order []int32)
+}
+
 // FileLister is implemented by a Source, or a Pool, that reads its items from files while the pipeline runs.
 type FileLister interface {
 	// Files yields the paths of all files that items are read from. It is nil where they aren't known.
