@@ -156,15 +156,15 @@ func TestBadURL(t *testing.T) {
 }
 
 func TestStream(t *testing.T) {
-	data := random(9 << 20)
+	data := random(5 << 20)
 	for _, tt := range []struct {
 		name     string
 		site     *site
 		requests int
 	}{
-		{"parts", &site{}, 7},
-		{"faults", &site{faults: []fault{{}, {cut: 100_000}, {status: 503}, {stall: true, cut: 10}}}, 10},
-		{"no parts", &site{noRanges: true, faults: []fault{{cut: 1 << 20}, {status: 502}, {stall: true, cut: 8 << 20}}}, 4},
+		{"parts", &site{}, 6},
+		{"faults", &site{faults: []fault{{}, {cut: 100_000}, {status: 503}, {stall: true, cut: 10}}}, 9},
+		{"no parts", &site{noRanges: true, faults: []fault{{cut: 1 << 20}, {status: 502}, {stall: true, cut: 4 << 20}}}, 4},
 		{"no size", &site{noSize: true, faults: []fault{{cut: 3 << 20}}}, 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
