@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"math/rand/v2"
 	"runtime"
 	"slices"
 	"sort"
@@ -29,6 +30,7 @@ type WebDataset struct {
 	LabelKey string        `hcl:"label_key,optional" doc:"Where the label's member is JSON, the key of its object that holds the label."`
 	Labels   string        `hcl:"labels,optional" enum:"numbers,names" doc:"What labels are: whole numbers from 0, or names of classes, which are numbered 0, 1, … in the order of their names."`
 	Shuffle  bool          `hcl:"shuffle,optional" doc:"Give each epoch's items in a new order, drawn from the experiment's seed."`
+	Buffer   int           `hcl:"buffer,optional" min:"0" doc:"With \x60shuffle\x60: shuffle the shards, and then so many samples at a time, as they come. 0 shuffles all samples."`
 }
 
 func webDatasetOperator() stages.Operator {
@@ -44,8 +46,9 @@ The item is the bytes of the member that ` + "`data`" + ` names; with ` + "`data
 its rows), all of one shape, except for tokens. Text (` + "`txt`, `json`" + `) is opaque bytes.
 
 Opening a data set reads the headers of all members, and the labels, but passes over the rest: one short read a sample, so that every item can be
-read by itself. So ` + "`shuffle`" + ` draws from all items evenly, where WebDataset's own shuffles the shards and what is in a buffer. From a server each item is
-one request, so that more ` + "`workers`" + ` have more of them under way.
+read by itself. So ` + "`shuffle`" + ` draws from all items evenly, and each item from a server is one request; more ` + "`workers`" + ` have more of them under way.
+With ` + "`buffer`" + ` the shards come in a new order, and the samples of that stream are shuffled in windows of so many: less evenly, but from servers in requests of
+4 MiB, ahead of the readers, as without ` + "`shuffle`" + `. Memory holds two windows of samples then, and 64 MiB besides.
 
 A sample without one of the members or with a label that can't be read is an error of its item, which ` + "`on_error = \"skip\"`" + ` passes over and counts. So is
 the rest of a shard that is truncated or damaged: one item stands for all that can't be found in it. Compressed shards and sparse members are
@@ -76,6 +79,9 @@ func (s *WebDataset) Validate() []stages.Problem {
 	}
 	if slices.Contains(extensions, "npy") && len(extensions) > 1 {
 		add("data", "Arrays and others", `Items are all arrays or all others: give data = "npy" alone, or leave npy out.`)
+	}
+	if s.Buffer > 0 && !s.Shuffle {
+		add("buffer", "Buffer without shuffling", "The buffer is what shards are shuffled in: set shuffle = true, or leave buffer out.")
 	}
 	if s.LabelKey != "" && s.Label == "" {
 		add("label_key", "Key without a member", `Say which member the key is in, such as label = "json".`)
@@ -151,6 +157,12 @@ func (s *WebDataset) Open(ctx context.Context, _ uint64) (stages.Source, error) 
 	if err := src.open(ctx, s); err != nil {
 		return nil, errors.Join(err, src.Close())
 	}
+	if !s.Shuffle || s.Buffer > 0 {
+		src.stream(s.Buffer)
+	}
+	if s.Buffer > 0 {
+		return &bufferedSource{src, s.Buffer}, nil
+	}
 	return src, nil
 }
 
@@ -163,6 +175,53 @@ type wdsSource struct {
 	labels  map[string]int32 // the number of each class's name; nil where labels are numbers
 	classes int
 	buffers scratch
+	cache   *storage.Cache // of remote shards whose samples are read close to each other; nil otherwise
+}
+
+// stream makes remote shards be read in large pieces, for samples that are read in windows of so many.
+func (s *wdsSource) stream(window int) {
+	if s.Files() != nil {
+		return
+	}
+	var bytes int64
+	for _, f := range s.files {
+		bytes += f.Size()
+	}
+	s.cache = storage.NewCache(streamed + 2*int64(window)*(bytes/int64(s.count)+1))
+	for i, f := range s.files {
+		s.files[i] = s.cache.File(f)
+	}
+}
+
+const streamed = 64 << 20 // bytes of the shards that are kept besides the windows
+
+func (s *wdsSource) Close() error {
+	err := s.fileSet.Close()
+	if s.cache != nil {
+		s.cache.Wait()
+	}
+	return err
+}
+
+// bufferedSource is shuffled by shards and windows.
+type bufferedSource struct {
+	*wdsSource
+	window int
+}
+
+// Order gives the shards in an order drawn from r, and their samples in windows each of which is in an order of its own.
+func (s *bufferedSource) Order(r *rand.Rand, order []int32) {
+	shards := r.Perm(len(s.samples))
+	rest := order
+	for _, shard := range shards {
+		for i := range s.samples[shard] {
+			rest[i] = int32(s.firsts[shard] + i)
+		}
+		rest = rest[len(s.samples[shard]):]
+	}
+	for window := range slices.Chunk(order, s.window) {
+		r.Shuffle(len(window), func(i, j int) { window[i], window[j] = window[j], window[i] })
+	}
 }
 
 func (s *wdsSource) open(ctx context.Context, spec *WebDataset) error {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -282,6 +284,7 @@ func TestWebDatasetProblems(t *testing.T) {
 		{"good.tar", func(s *WebDataset) { s.Data = "jpg;" }, stages.Problem{Attribute: "data", Summary: "Empty extension", Detail: `Give the extension of the members that are the items, such as "jpg", or several: "jpg;png".`}},
 		{"good.tar", func(s *WebDataset) { s.Data = "jpg;npy" }, stages.Problem{Attribute: "data", Summary: "Arrays and others", Detail: `Items are all arrays or all others: give data = "npy" alone, or leave npy out.`}},
 		{"good.tar", func(s *WebDataset) { s.Label = "json" }, stages.Problem{Attribute: "label", Summary: "Label without a key", Detail: "The label's member is a JSON object: give label_key, the key that the label is under."}},
+		{"good.tar", func(s *WebDataset) { s.Buffer = 10 }, stages.Problem{Attribute: "buffer", Summary: "Buffer without shuffling", Detail: "The buffer is what shards are shuffled in: set shuffle = true, or leave buffer out."}},
 		{"good.tar", func(s *WebDataset) { s.Label, s.LabelKey = "", "a" }, stages.Problem{Attribute: "label_key", Summary: "Key without a member", Detail: `Say which member the key is in, such as label = "json".`}},
 	} {
 		spec := newWebDataset(in(dir, tt.shard)...)
@@ -324,6 +327,9 @@ func TestWebDatasetRemote(t *testing.T) {
 	want := items(t, opened(t, newWebDataset(in(dir, "s-*.tar")...)))
 	for _, pattern := range []string{site.URL + "/s-{0..2}.tar", "s3://bucket/shards 1/s-*.tar", "s3://bucket/shards 1/s-{0,1,2}.tar"} {
 		spec := newWebDataset(stages.Path(pattern))
+		if strings.HasSuffix(pattern, "*.tar") {
+			spec.Shuffle = true // each sample in a request of its own
+		}
 		if p := spec.Validate(); p != nil {
 			t.Errorf("problems %v", p)
 		}
@@ -350,6 +356,69 @@ func TestWebDatasetRemote(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s: %s", pattern, diff)
 		}
+	}
+}
+
+// TestWebDatasetBuffer checks that a buffer's order is one of shards and of windows, and that it takes few requests.
+func TestWebDatasetBuffer(t *testing.T) {
+	files := make(map[string]string)
+	sizes := []int{40, 0, 60, 20}
+	for i, n := range sizes {
+		var members []string
+		for j := range n {
+			members = append(members, fmt.Sprintf("%d.jpg", j), strings.Repeat("x", 100_000))
+		}
+		files[fmt.Sprintf("%d.tar", i)] = shard(members...)
+	}
+	var requests atomic.Int64
+	serve := http.FileServer(http.Dir(folder(t, files)))
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		requests.Add(1)
+		serve.ServeHTTP(w, r)
+	}))
+	defer site.Close()
+	spec := newWebDataset(stages.Path(site.URL + "/{0..3}.tar"))
+	spec.Label, spec.Shuffle, spec.Buffer = "", true, 20
+	src := opened(t, spec)
+	order := func(epoch uint64) []int32 {
+		list := make([]int32, src.Len())
+		src.(stages.Orderer).Order(rand.New(rand.NewPCG(1, epoch)), list)
+		return list
+	}
+	got := order(0)
+	if slices.Equal(got, order(1)) || !slices.Equal(got, order(0)) {
+		t.Error("the order doesn't follow from the epoch")
+	}
+	// A window holds samples of one shard here, as the shards' sizes are multiples of it.
+	var stream []int32
+	moved := false
+	for window := range slices.Chunk(slices.Clone(got), spec.Buffer) {
+		moved = moved || !slices.IsSorted(window)
+		slices.Sort(window)
+		stream = append(stream, window...)
+	}
+	shardOf := func(i int32) int {
+		shard, _ := src.(*bufferedSource).locate(int(i))
+		return shard
+	}
+	var shards []int
+	for i, item := range stream[1:] {
+		if shardOf(item) != shardOf(stream[i]) {
+			shards = append(shards, shardOf(item))
+		}
+	}
+	slices.Sort(stream)
+	if !moved || len(shards) != 2 || stream[0] != 0 || stream[119] != 119 || len(slices.Compact(stream)) != 120 {
+		t.Errorf("the order %d isn't one of shards and windows", got)
+	}
+	requests.Store(0)
+	for _, i := range got {
+		if e := readError(t, src, int(i)); e != "" {
+			t.Error(e)
+		}
+	}
+	if n := requests.Load(); n > 4 { // of 4 MiB: 1, 2 and 1
+		t.Errorf("%d requests", n)
 	}
 }
 
