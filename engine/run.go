@@ -187,7 +187,7 @@ func (p *Pipeline) staff(r *run) {
 			w := &worker{run: r, in: in, collator: collator, mixer: plan.mixer(), out: r.queues[s], free: p.buffers[s],
 				clock: newClock(r.start, g.Last-from+1), items: make([]int64, g.Last-from+1), split: make([]time.Duration, g.Last-from+1), current: from}
 			for i := from; i <= g.Last; i++ {
-				t := task{index: i, call: stages.Call{Context: r.ctx}, out: w.free.get()}
+				t := task{index: i, role: r.role(i), inPlace: i+1 == plan.batch && i < g.Last && r.asm.pool != nil, call: stages.Call{Context: r.ctx}, out: w.free.get()}
 				st := plan.Experiment.Stages[i]
 				if i > 0 && i < plan.batch {
 					var err error
@@ -209,6 +209,20 @@ func (p *Pipeline) staff(r *run) {
 	}
 	for _, w := range workers {
 		r.wg.Go(w.work)
+	}
+}
+
+// role says what workers do where a stage stands.
+func (r *run) role(stage int) role {
+	switch p := r.probe; {
+	case stage == r.plan.batch:
+		return collate
+	case p.From == 0 || stage < p.From || stage >= p.To:
+		return execute
+	case stage == p.From && p.To <= r.plan.batch:
+		return exchange
+	default:
+		return idle
 	}
 }
 

@@ -22,13 +22,26 @@ type puller interface {
 	pop(buf []item, c *clock) int
 }
 
+// role is what a worker does where a stage stands.
+type role uint8
+
+const (
+	execute  role = iota
+	idle          // nothing: the stage is made free
+	exchange      // the first of several stages that are made free: what came this far is dropped for what the cache holds behind them
+	collate
+)
+
 // task is one stage as one worker executes it.
 type task struct {
 	index int // the stage's
-	call  stages.Call
-	stage stages.Stage // nil for load and batch
-	draws *draws       // nil but for augment
-	out   *buffer      // where its results go, but for those that go into a batch's slot
+	role  role
+	// inPlace says that it writes to the batch's slot.
+	inPlace bool
+	call    stages.Call
+	stage   stages.Stage // nil for load and batch
+	draws   *draws       // nil but for augment
+	out     *buffer      // where its results go, but for those that go into a batch's slot
 }
 
 // worker executes a segment's stages, one after the other, on each item.
@@ -124,20 +137,15 @@ func (w *worker) process(it *item) bool {
 	for i := range w.tasks {
 		t := &w.tasks[i]
 		w.current = t.index
-		switch {
-		case r.probe.From > 0 && t.index >= r.probe.From && t.index < r.probe.To:
-			// The stage is made free: what came this far is dropped in exchange for what the cache holds behind it.
-			if t.index == r.probe.From && r.probe.To <= r.plan.batch {
-				it.buf.release()
-				n := it.Seq % r.usable
-				it.take(r.cached.Get(int(n)))
-				cur, from = it.el, -1
-			}
-			if t.index != r.plan.batch {
-				continue
-			}
-			fallthrough
-		case t.index == r.plan.batch:
+		switch t.role {
+		case idle:
+			continue
+		case exchange:
+			it.buf.release()
+			it.take(r.cached.Get(int(it.Seq % r.usable)))
+			cur, from = it.el, -1
+			continue
+		case collate:
 			a, slot, ok := w.slot(it)
 			if !ok {
 				return false
@@ -155,14 +163,17 @@ func (w *worker) process(it *item) bool {
 				}
 			}
 			w.items[i]++
-		case it.skip, t.index < it.made:
-		case t.index == 0 && r.serve(it):
-			w.items[i]++
-			cur, from = it.el, -1
-		default:
+		case execute:
+			if it.skip || t.index < it.made {
+				break
+			}
+			if t.index == 0 && r.serve(it) {
+				w.items[i]++
+				cur, from = it.el, -1
+				break
+			}
 			out := &t.out.Element
-			inPlace := i+1 < len(w.tasks) && t.index+1 == r.plan.batch && r.asm.pool != nil
-			if inPlace {
+			if t.inPlace {
 				a, slot, ok := w.slot(it)
 				if !ok {
 					return false
@@ -182,7 +193,7 @@ func (w *worker) process(it *item) bool {
 			switch {
 			case res == out:
 				cur, from = res, i
-				if inPlace {
+				if t.inPlace {
 					from = -1
 				}
 			case res != cur:
