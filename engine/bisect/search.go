@@ -48,9 +48,11 @@ const (
 	exploring = 2 // rounds that a new probe gets before the search decides where to go on
 	looks     = 3 // times at most that a comparison is judged, each time with more rounds
 	honest    = 6 // rounds that an interval of 95 % confidence needs
-	// patience bounds a search that noise keeps from ending: it is given up once it has measured as many intervals as
+	// patienceFirst bounds a search that noise keeps from ending: it is given up once it has measured as many intervals as
 	// so many probes, and another one for each unit, have in their first rounds.
-	patience = 22
+	patienceFirst = 22
+	// patienceAgain is the same where all is measured again, in intervals that take longer.
+	patienceAgain = 8
 )
 
 // orderStream sets the order of the probes apart from what else is drawn from the experiment's seed.
@@ -193,7 +195,7 @@ func (s *session) locate(ctx context.Context) error {
 			return err
 		}
 	}
-	for s.done-s.again < (patience+s.units())*s.cfg.Rounds {
+	for s.done-s.again < s.patience() {
 		if probes := s.next(); len(probes) > 0 {
 			var fresh []*series
 			for _, p := range probes {
@@ -319,6 +321,14 @@ func (s *session) enough(look int) int {
 		look--
 	}
 	return s.cfg.Rounds + look*max(s.cfg.Rounds, honest)
+}
+
+// patience returns how many intervals the search for a proof may take.
+func (s *session) patience() int {
+	if s.again > 0 {
+		return (patienceAgain + s.units()) * s.cfg.Rounds
+	}
+	return (patienceFirst + s.units()) * s.cfg.Rounds
 }
 
 // units returns the number of units.
