@@ -105,7 +105,7 @@ type Input struct {
 	Batch   int // samples at most
 	Classes int // classes that the source counts; 0 if it has no labels
 	Seed    uint64
-	Mixed   bool // samples are mixed with each other, and their labels with them: those of Batch.Others count too
+	Mixed   bool // samples are mixed with each other, and their labels with them, as the batches say
 }
 
 // TrainSpec is implemented by a pointer to the attributes of a train operator.

@@ -10,10 +10,10 @@ type Batch struct {
 	Sample Type // the type of one sample
 	Labels []int32
 	Items  []Item // which item each sample is; nil where that isn't known
-	// Where samples are mixed with each other, Own is how much of each is its own, from 0 to 1, and Others holds the labels of what the
-	// rest of each is. Others is nil where they aren't.
-	Others []int32
-	Own    float32
+	// Mixed says that each sample is mixed with the one of Other, and its label with that one's: Own, from 0 to 1, is how much of it is
+	// its own.
+	Mixed bool
+	Own   float32
 
 	U8     []byte    // Len × sample, for Image and Opaque samples of a fixed size
 	F32    []float32 // Len × sample, for Tensor samples of a fixed size
@@ -23,6 +23,9 @@ type Batch struct {
 	Object Element // what a Collator made of the samples; of no type where none did
 	Handle any     // how the pool that made the batch knows it, where the samples stay there; nil elsewhere
 }
+
+// Other returns which sample sample i is mixed with: the one before it, the first with the last.
+func (b *Batch) Other(i int) int { return (i + b.Len - 1) % b.Len }
 
 // Size returns the bytes of data in the batch, labels left out.
 func (b *Batch) Size() int {

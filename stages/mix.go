@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 )
 
-// Mixing says how the samples of a batch are mixed with each other: each with the one before it, the first with the last, as
-// torchvision's MixUp and CutMix do (0.16). Its zero value leaves them as they are.
+// Mixing says how the samples of a batch are mixed with each other, as torchvision's MixUp and CutMix do (0.16). Its zero value
+// leaves them as they are.
 type Mixing struct {
 	// Mixup is the α of the Beta(α, α) distribution that λ is drawn from, the share of its own that a sample keeps: λ of its values,
 	// and 1 - λ of the other's. 0: not done. (Zhang et al., "mixup: Beyond Empirical Risk Minimization", 2017)
@@ -66,8 +66,7 @@ func (m *Mixer) Mix(b *Batch, r *rand.Rand) {
 	} else {
 		m.mixup(b, beta(r, m.mixing.Mixup))
 	}
-	b.Others = append(b.Others[:0], b.Labels[b.Len-1])
-	b.Others = append(b.Others, b.Labels[:b.Len-1]...)
+	b.Mixed = true
 }
 
 // area returns the height and width of an image or a tensor.
@@ -82,12 +81,12 @@ func (t Type) area() (h, w int) {
 func (m *Mixer) mixup(b *Batch, own float64) {
 	n, share, rest := b.Sample.Len(), float32(own), float32(1-own)
 	sample := func(i int) []float32 { return b.F32[i*n:][:n] }
-	last := m.last.Tensor(1, 1, n)
+	last := m.last.Tensor(1, 1, n) // as it was, for the first
 	copy(last, sample(b.Len-1))
 	for i := b.Len - 1; i >= 0; i-- {
 		other, values := last, sample(i)
 		if i > 0 {
-			other = sample(i - 1)
+			other = sample(b.Other(i))
 		}
 		for j, v := range other {
 			values[j] = product(v, rest) + product(values[j], share)

@@ -201,8 +201,8 @@ func (s *classifier) learnShard(member, round int) {
 		dLogits := s.dLogits[i*classes:][:classes]
 		label, own := s.batch.Labels[i], float32(1)
 		other := label
-		if s.batch.Others != nil {
-			other, own = s.batch.Others[i], s.batch.Own
+		if s.batch.Mixed {
+			other, own = s.batch.Labels[s.batch.Other(i)], s.batch.Own
 		}
 		s.losses[i] = crossEntropy(m.logits, label, other, own, dLogits)
 		library{}.Sscal(classes, 1/float32(s.batch.Len), dLogits, 1)

@@ -262,16 +262,13 @@ func TestReproducible(t *testing.T) {
 	}
 }
 
-// The loss of a sample of two labels is theirs, each by its share, and so is the gradient: after one step of a linear layer's bias.
+// The loss of samples of two labels is theirs, each by its share, and so is what a step makes of the parameters.
 func TestMixedLabels(t *testing.T) {
 	sample := stages.TensorType(1, 4, 4)
-	step := func(label int32, mixed bool) (float64, []float32) {
-		s := open(t, gpu.CNN{Width: 2, Depth: 1, Stride: 1, LearningRate: 1}, sample, 1, 3)
-		b := randomBatch(sample, 1, 3, 1)
-		b.Labels[0] = label
-		if mixed {
-			b.Others, b.Own = []int32{2}, 0.75
-		}
+	step := func(mixed bool, labels ...int32) (float64, []float32) {
+		s := open(t, gpu.CNN{Width: 2, Depth: 1, Stride: 1, LearningRate: 1}, sample, 3, 3)
+		b := randomBatch(sample, 3, 3, 1)
+		b.Labels, b.Mixed, b.Own = labels, mixed, 0.75
 		before := slices.Clone(s.params)
 		submit(t, s, b)
 		for i, v := range s.params {
@@ -279,9 +276,9 @@ func TestMixedLabels(t *testing.T) {
 		}
 		return s.loss, before
 	}
-	first, firstMoves := step(1, false)
-	second, secondMoves := step(2, false)
-	loss, moves := step(1, true)
+	first, firstMoves := step(false, 1, 2, 2)
+	second, secondMoves := step(false, 2, 1, 2)
+	loss, moves := step(true, 1, 2, 2)
 	if want := 0.75*first + 0.25*second; math.Abs(loss-want) > 1e-6 {
 		t.Errorf("loss %v, want %v", loss, want)
 	}

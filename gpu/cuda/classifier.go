@@ -41,9 +41,6 @@ type classifier struct {
 
 // NewClassifier makes the step of `train "cnn"`.
 func (d *Device) NewClassifier(c *gpu.CNN, in gpu.Input) (gpu.Classifier, error) {
-	if in.Mixed {
-		return nil, errors.New("on CUDA it learns from samples of one label only, and batch mixes them: remove mixup and cutmix there, or set device = \"cpu\"")
-	}
 	net, err := c.Net(in)
 	if err != nil {
 		return nil, err
@@ -140,7 +137,11 @@ func (s *classifier) Submit(ctx context.Context, b *gpu.Batch) (gpu.Event, error
 		old.read()
 	}
 	e, err := s.run("a training step", b, buf, func(p *pass) error {
-		p.learn(buf.labels)
+		own := float32(1)
+		if b.Mixed {
+			own = b.Own
+		}
+		p.learn(buf.labels, own)
 		p.update(s.rate, s.momentum)
 		if p.err != nil {
 			return p.err

@@ -229,10 +229,11 @@ func (p *pass) forward(tensors cu.DevicePtr) {
 		p.samples, p.features, p.stride, p.linear.span, p.last().out, p.linear.params, p.partial)
 }
 
-// learn computes the loss and all gradients, after forward.
-func (p *pass) learn(labels cu.DevicePtr) {
+// learn computes the loss and all gradients, after forward. own is the weight of each sample's own label, less than 1 where it is mixed
+// with the sample before it.
+func (p *pass) learn(labels cu.DevicePtr, own float32) {
 	l, last := &p.linear, p.last()
-	p.launch(p.softmaxCrossEntropy, p.samples, 1, 128, p.classes, p.stride, p.parts, p.partial, l.params+floats(l.bias), labels, p.losses, p.dLogits)
+	p.launch(p.softmaxCrossEntropy, p.samples, 1, 128, p.classes, p.stride, p.parts, p.partial, l.params+floats(l.bias), labels, own, p.losses, p.dLogits)
 	p.launch(p.meanLoss, 1, 1, 128, p.samples, p.losses, p.loss)
 	p.product(p.linearBackwardWeights, p.features, p.stride, linearTile, 1, p.samples, p.features, p.stride, last.out, p.dLogits, l.gradients)
 	p.product(p.linearBackwardData, p.features, p.samples, linearTile, 1, p.samples, p.features, p.stride, p.dLogits, l.params, last.dOut)

@@ -68,7 +68,7 @@ type deviceAttributes struct {
 type batchAttributes struct {
 	Size     int      `hcl:"size" min:"1" max:"16777216" doc:"Samples in a batch."`
 	DropLast bool     `hcl:"drop_last,optional" doc:"Leave out an epoch's last batch where it is short of samples. It is kept where it is the only one."`
-	Mixup    *float64 `hcl:"mixup,optional" moremin:"0" max:"1000" doc:"Mix each sample of a batch with the one before it, and their labels too, as torchvision's MixUp: λ of a sample and 1 - λ of the other, with one λ a batch, drawn from Beta(mixup, mixup). It takes tensors of one size. Steps learn from mixed samples with train \"cnn\" on the CPU; train \"emulated\" doesn't look at them."`
+	Mixup    *float64 `hcl:"mixup,optional" moremin:"0" max:"1000" doc:"Mix each sample of a batch with the one before it, and their labels too, as torchvision's MixUp: λ of a sample and 1 - λ of the other, with one λ a batch, drawn from Beta(mixup, mixup). It takes tensors of one size. Of the training steps, \"cnn\" learns from mixed samples, \"emulated\" doesn't look at them, and \"python\" refuses them."`
 	Cutmix   *float64 `hcl:"cutmix,optional" moremin:"0" max:"1000" doc:"Put a rectangle of the sample before it in each sample's place, and mix their labels by its share of the area, as torchvision's CutMix: the share is 1 - λ but for what would lie outside, with λ drawn from Beta(cutmix, cutmix). With mixup too, each batch is mixed in one of the two ways, both as likely. It takes images or tensors of one size."`
 }
 

@@ -29,9 +29,10 @@ template <float join(float, float)> static __device__ __forceinline__ float comb
 }
 
 // losses gets each sample's cross-entropy, dLogits, samples × stride, the gradient of their mean by the logits. A block
-// a sample. Not a number stays one: fmaxf would drop it, but the sum below doesn't.
+// a sample. Its label has the weight own, and that of the sample it is mixed with, the one before it, the rest. Not a number stays one:
+// fmaxf would drop it, but the sum below doesn't.
 extern "C" __global__ void __launch_bounds__(threads) softmax_cross_entropy(int classes, int stride, int splits, const float *partial, const float *bias,
-	const int *labels, float *losses, float *dLogits) {
+	const int *labels, float own, float *losses, float *dLogits) {
 	float *z = dLogits + (long long)blockIdx.x * stride; // the logits, until each thread makes gradients of its own
 	float top = -__builtin_inff();
 	for (int c = threadIdx.x; c < classes; c += threads) {
@@ -42,11 +43,15 @@ extern "C" __global__ void __launch_bounds__(threads) softmax_cross_entropy(int 
 	float sum = 0.f;
 	for (int c = threadIdx.x; c < classes; c += threads) sum += expf(z[c] - top);
 	sum = combine<plus>(sum);
-	int label = labels[blockIdx.x];
+	int label = labels[blockIdx.x], other = own == 1.f ? label : labels[(blockIdx.x > 0 ? blockIdx.x : gridDim.x) - 1];
+	float rest = 1.f - own;
+	if (threadIdx.x == 0) losses[blockIdx.x] = logf(sum) + (own * (top - z[label]) + rest * (top - z[other]));
+	__syncthreads(); // before the gradients take the logits' place
 	for (int c = threadIdx.x; c < stride; c += threads) {
-		if (c == label) losses[blockIdx.x] = logf(sum) + (top - z[c]);
 		float p = c < classes ? expf(z[c] - top) / sum : 0.f;
-		z[c] = (c == label ? p - 1.f : p) / gridDim.x;
+		if (c == label) p -= own;
+		if (c == other) p -= rest;
+		z[c] = p / gridDim.x;
 	}
 }
 
