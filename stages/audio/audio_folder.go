@@ -10,7 +10,7 @@ import (
 
 // Folder holds the attributes of `load "audio_folder"`.
 type Folder struct {
-	Path    stages.Path `hcl:"path" doc:"The folder with one sub-folder per class."`
+	Path    stages.Path `hcl:"path" doc:"The folder with one sub-folder per class; s3://bucket/folder is one in an S3 bucket."`
 	Shuffle bool        `hcl:"shuffle,optional" doc:"Give each epoch's items in a new order, drawn from the experiment's seed."`
 }
 
@@ -20,7 +20,8 @@ func audioFolderOperator() stages.Operator {
 		Type:    "audio_folder",
 		Summary: "Reads audio files from one folder per class.",
 		Doc: `As ` + "`image_folder`" + ` reads images: the sub-folders of ` + "`path`" + ` are the classes, labelled 0, 1, … in the order of their names, and the items of a
-class are the files anywhere below its folder whose names end in .wav or .flac, in upper or lower case. Hidden files and folders are left out.`,
+class are the files anywhere below its folder whose names end in .wav or .flac, in upper or lower case. Hidden files and folders are left out. A
+folder in an S3 bucket is read as ` + "`image_folder`" + ` does.`,
 		New: func() any { return new(Folder) },
 	}
 }

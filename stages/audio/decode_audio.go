@@ -1,7 +1,6 @@
 package audio
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 
@@ -80,9 +79,9 @@ func (d *decoder) Process(_ *stages.Call, in, out *stages.Element) error {
 	var w wav
 	var f format
 	var err error
-	isFLAC := bytes.HasPrefix(in.U8, []byte("fLaC"))
-	if isFLAC {
-		f, err = d.flac.open(in.U8)
+	flac := flacStart(in.U8)
+	if flac >= 0 {
+		f, err = d.flac.open(in.U8, flac)
 	} else if w, err = parseWAV(in.U8); err == nil {
 		f = w.format
 	}
@@ -102,13 +101,16 @@ func (d *decoder) Process(_ *stages.Call, in, out *stages.Element) error {
 	if channels != f.channels && channels != 1 && f.channels != 1 {
 		return fmt.Errorf("%d channels can't be made of the file's %d", channels, f.channels)
 	}
+	if f.samples > maxSamples/f.channels {
+		return fmt.Errorf("%d samples of %d channels are too many: cut the file up", f.samples, f.channels)
+	}
 	var planes []float32
 	if channels == f.channels && f.rate == d.rate {
 		planes = out.Tensor(channels, 1, f.samples)
 	} else {
 		planes = grow(&d.planes, f.channels*f.samples)
 	}
-	if isFLAC {
+	if flac >= 0 {
 		err = d.flac.decode(planes)
 	} else {
 		w.decode(planes)

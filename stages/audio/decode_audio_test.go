@@ -46,7 +46,7 @@ func TestFLAC(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			file := read(t, tt.name+".flac")
-			f, err := d.open(file)
+			f, err := d.open(file, flacStart(file))
 			if err != nil || f != tt.want {
 				t.Fatalf("%+v with error %v, want %+v", f, err, tt.want)
 			}
@@ -73,6 +73,16 @@ func TestFLAC(t *testing.T) {
 	unknown := process(t, &Decode{SampleRate: 44100}, encoded(read(t, "unknown_length.flac"))).F32
 	if known := process(t, &Decode{SampleRate: 44100}, encoded(read(t, "fixed.flac"))).F32; !slices.Equal(unknown, known[:700]) {
 		t.Error("the file of unknown length has other samples than that of the same sound with a length")
+	}
+}
+
+// A tag in front of a FLAC file is passed over.
+func TestFLACWithID3(t *testing.T) {
+	file := read(t, "flac_16.flac")
+	tagged := slices.Concat([]byte("ID3\x04\x00\x00\x00\x00\x01\x02"), make([]byte, 130), file)
+	got := process(t, &Decode{SampleRate: 16000}, encoded(tagged))
+	if want := golden(t, "flac_16.flac"); !slices.Equal(got.F32, want) {
+		t.Errorf("%v, want %v", got.F32, want)
 	}
 }
 
@@ -136,6 +146,7 @@ func TestDecodeErrors(t *testing.T) {
 		{&Decode{SampleRate: 16000}, with(wav, 32, 5), "2 channels of 16 bits in blocks of 5 bytes, 16000 a second, can't be: the file is damaged"},
 		{&Decode{SampleRate: 16000}, with(wav, 40, 0, 0, 0, 0), "the file holds no samples"},
 		{&Decode{SampleRate: 16000, Resample: true}, with(wav, 24, 0, 0, 0, 1), "16777216 samples a second are too many: the file is damaged"},
+		{&Decode{SampleRate: 16000}, []byte("ID3\x04\x00\x00\x7F\x7F\x7F\x7Fxyz"), `no WAV or FLAC file: it starts with "ID3\x04"`},
 		{&Decode{SampleRate: 44100}, flac[:30], "FLAC metadata at byte 4: the file is cut off"},
 		{&Decode{SampleRate: 44100}, with(flac, 4, 4), "FLAC metadata doesn't describe the stream: the file is damaged"},
 		{&Decode{SampleRate: 44100}, flac[:2000], "FLAC frame at byte 1406, sample 384 of 1500: the file is cut off"},

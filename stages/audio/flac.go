@@ -26,10 +26,26 @@ var (
 	errFLACDamaged = errors.New("the file is damaged")
 )
 
-// open reads a file's headers.
-func (d *flacDecoder) open(file []byte) (format, error) {
+// flacStart returns where a FLAC file's mark is: at its start, or behind a tag in ID3's format, which some programs put
+// there. Without one it returns -1.
+func flacStart(file []byte) int {
+	at := 0
+	if len(file) >= 10 && string(file[:3]) == "ID3" {
+		for _, b := range file[6:10] {
+			at = at<<7 | int(b&0x7F)
+		}
+		at += 10
+	}
+	if at+4 > len(file) || string(file[at:at+4]) != "fLaC" {
+		return -1
+	}
+	return at
+}
+
+// open reads a file's headers, of which the mark is at the byte start.
+func (d *flacDecoder) open(file []byte, start int) (format, error) {
 	d.file = file
-	at, described := 4, false
+	at, described := start+4, false
 	for last := false; !last; {
 		if len(file)-at < 4 {
 			return format{}, fmt.Errorf("FLAC metadata at byte %d: %w", at, errFLACEnd)

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"math"
 	"sync"
+	"time"
 
 	"github.com/pipectl/pipectl/stages"
 	"github.com/pipectl/pipectl/stages/storage"
@@ -187,9 +188,11 @@ func (s source) parse() (*tokenizer, error) {
 
 // readFile reads a whole file, local or remote.
 func readFile(path stages.Path) (data []byte, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // for one on a server
+	defer cancel()
 	c := storage.New()
 	defer c.Close()
-	err = c.ReadFile(context.Background(), string(path), func(size int64) ([]byte, error) {
+	err = c.ReadFile(ctx, string(path), func(size int64) ([]byte, error) {
 		if size > maxFile {
 			return nil, fmt.Errorf("%s is too large for a tokenizer: it has %s", storage.Redacted(string(path)), stages.Bytes(size))
 		}
