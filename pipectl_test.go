@@ -3,6 +3,7 @@ package pipectl
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -26,7 +27,7 @@ func TestMainOperators(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if code != 0 || !strings.Contains(string(text), "prepare  mine                 Does my work.\n") || !strings.Contains(string(text), "decode_jpeg") {
+	if code != 0 || !regexp.MustCompile(`(?m)^prepare  mine +Does my work\.$`).Match(text) || !strings.Contains(string(text), "decode_jpeg") {
 		t.Errorf("exit code %d with\n%s", code, text)
 	}
 }
