@@ -53,7 +53,7 @@ func (p *Pipeline) openKeepers(ctx context.Context) error {
 	return nil
 }
 
-// open opens the cache, where there is one. One that is damaged is removed, so that it is filled again.
+// open opens the cache, where there is one that can be read. One that is damaged is removed, so that it is filled again.
 func (k *keeper) open() {
 	disk, err := cache.Open(k.checkpoint.Path, k.settings)
 	damage := (*cache.DamageError)(nil)
@@ -63,8 +63,6 @@ func (k *keeper) open() {
 	case errors.As(err, &damage):
 		k.warn("%v. It is made anew.", err)
 		k.remove(damage.Path)
-	case !errors.Is(err, fs.ErrNotExist):
-		k.warn("Its cache can't be read: %v.", err)
 	}
 }
 
@@ -80,13 +78,13 @@ func (k *keeper) create() error {
 	if k.disk.Load() != nil || len(k.dropped) > 0 {
 		return nil
 	}
-	if err := cache.Sweep(k.checkpoint.Path); err != nil {
-		k.warn("What an interrupted run left in %s can't be removed: %v.", k.checkpoint.Path, err)
-	}
 	disk, err := cache.Create(k.checkpoint.Path, k.settings)
 	switch {
 	case err == nil:
 		k.disk.Store(disk)
+		if err := cache.Sweep(k.checkpoint.Path); err != nil {
+			k.warn("What a run that was killed left in %s can't be removed: %v.", k.checkpoint.Path, err)
+		}
 	case errors.Is(err, cache.ErrBusy):
 		return err
 	default:
@@ -147,6 +145,29 @@ func (k *keeper) seal() {
 		err = errors.Join(err, disk.Discard())
 		k.warn("Its cache can't be written: %v. The run goes on without it, and nothing is left of it.", err)
 	}
+}
+
+// keptNote is the code of the note that says what a checkpoint keeps.
+const keptNote = "kept"
+
+// notes says what the cache holds, and so how far the stages above it are part of what is measured.
+func (k *keeper) notes(plan *Plan) []stages.PoolNote {
+	disk := k.disk.Load()
+	if disk == nil {
+		return nil
+	}
+	items, _, stored := disk.Size()
+	var above []string
+	for _, s := range plan.Experiment.Stages[:k.boundary] {
+		above = append(above, s.Address)
+	}
+	text := fmt.Sprintf("Checkpoint %q keeps %d of %d items, in %s on disk. ", k.checkpoint.Name, items, plan.Items, stages.Bytes(stored))
+	if load := above[0]; items == plan.Items {
+		text += fmt.Sprintf("Nothing above it runs: what %s takes is the reading of its cache.", load)
+	} else {
+		text += fmt.Sprintf("For these nothing above it runs: what %s takes is partly the reading of its cache.", load)
+	}
+	return []stages.PoolNote{{Code: keptNote, Text: text, Stages: above}}
 }
 
 func (k *keeper) close() error {

@@ -133,9 +133,9 @@ func program() string {
 	if err != nil {
 		return ""
 	}
-	var s strings.Builder
-	if hashFile(&s, path) != nil {
+	file, err := os.Stat(path)
+	if err != nil {
 		return ""
 	}
-	return s.String()
+	return fmt.Sprint(file.Size(), " ", file.ModTime().UnixNano())
 }

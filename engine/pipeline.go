@@ -235,11 +235,14 @@ func (p *Pipeline) Step() gpu.Step { return p.step }
 // stepClock is the code of the note that says what a training step is timed by.
 const stepClock = "step_clock"
 
-// Notes returns remarks on what was seen of the work that other processes do.
+// Notes returns remarks on what was seen of the work that other processes do, and on what checkpoints keep.
 func (p *Pipeline) Notes() []stages.PoolNote {
 	var notes []stages.PoolNote
 	if p.pool != nil {
 		notes = p.pool.Notes()
+	}
+	for _, k := range p.keepers {
+		notes = append(notes, k.notes(p.Plan)...)
 	}
 	if s, ok := p.step.(gpu.Timed); ok {
 		switch device, cuda := strings.CutPrefix(s.Timed(), "cuda"); {

@@ -47,6 +47,7 @@ var jsonObjects = map[string]any{
 	"tags":        tagsView{},
 	"removal":     removalView{},
 	"export":      exportView{},
+	"caches":      cachesView{},
 
 	"account":        accountView{},
 	"adopted stage":  adoptedStageView{},
@@ -54,6 +55,7 @@ var jsonObjects = map[string]any{
 	"attribute":      attributeView{},
 	"boundary":       boundaryView{},
 	"by hand":        byHandView{},
+	"cache":          cacheView{},
 	"change":         whatIfChange{},
 	"check":          checkView{},
 	"column":         columnView{},

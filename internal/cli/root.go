@@ -78,6 +78,7 @@ func newRootCommand(s *state) (root *cobra.Command, started *bool) {
 		newRemoveCommand(s),
 		newExportCommand(s),
 		newStagesCommand(s),
+		newCacheCommand(s),
 		newDoctorCommand(s),
 		newVersionCommand(s),
 	)

@@ -42,6 +42,7 @@ type session struct {
 	stop     context.CancelCauseFunc // ends the run, because what it measures can't be stored
 	progress *progress
 	skips    skips
+	warnings warnings
 	cores    int // that the pipeline may use
 }
 
@@ -72,7 +73,7 @@ func (k *skips) take() []engine.SkippedItem {
 func (r *session) run(ctx context.Context) error {
 	began := time.Now()
 	opening := r.engineOptions()
-	opening.OnSkip = r.skips.add
+	opening.OnSkip, opening.OnWarning = r.skips.add, r.warned
 	pipeline, problems, err := engine.Open(ctx, r.experiment, opening)
 	if pipeline != nil {
 		defer pipeline.Close()
@@ -117,6 +118,7 @@ func (r *session) run(ctx context.Context) error {
 		stop(cause)
 	}
 	r.progress = r.newProgress()
+	r.warnings.show(func(text string) { r.progress.print(r.Err, text) })
 	report, err := measure(measuring)
 	r.storeGPU() // while clocks and power are still what the last steps made them
 	r.progress.close()

@@ -106,10 +106,15 @@ func (s *state) databasePath(path string) string {
 	if db := s.getenv("PIPECTL_DB"); db != "" {
 		return db
 	}
+	return filepath.Join(experimentFolder(path), ".pipectl", "results.db")
+}
+
+// experimentFolder returns the folder of experiments at a path, which is that of a file or the folder.
+func experimentFolder(path string) string {
 	if info, err := os.Stat(path); err == nil && !info.IsDir() {
-		path = filepath.Dir(path)
+		return filepath.Dir(path)
 	}
-	return filepath.Join(path, ".pipectl", "results.db")
+	return path
 }
 
 // openStore opens the results database to read it. It is that of the current folder where neither --db nor PIPECTL_DB
