@@ -104,15 +104,19 @@ func newOperatorView(op stages.Operator) operatorView {
 
 // listOperators writes the types by block, in the order in which the data flows.
 func (s *state) listOperators(operators []stages.Operator) {
-	t := ui.Table{Columns: []ui.Column{{Head: "block"}, {Head: "type"}, {}}}
+	widest := len("type")
+	for _, op := range operators {
+		widest = max(widest, len(op.Type))
+	}
+	head := func(block, typ string) string { return fmt.Sprintf("%-7s  %-*s  ", block, widest, typ) }
+	fmt.Fprintln(s.stdout, strings.TrimRight(head("block", "type"), " "))
 	for _, block := range []string{stages.Load, stages.Prepare, stages.Augment, stages.Train} {
 		for _, op := range operators {
 			if op.Block == block {
-				t.Row(ui.Cell{Text: block}, ui.Cell{Text: op.Type, Style: ui.Strong}, ui.Cell{Text: op.Summary})
+				fmt.Fprint(s.stdout, ui.Wrap(op.Summary, head(block, op.Type), s.outTerm.Width))
 			}
 		}
 	}
-	fmt.Fprint(s.stdout, t.Render(s.outTerm))
 }
 
 // showOperator writes all about one type.
