@@ -101,7 +101,7 @@ func (s *WebDataset) index(ctx context.Context, f storage.File, window, most int
 			group.err = fmt.Errorf("member %s at byte %d is sparse, which isn't supported; make the shard anew, without tar's --sparse", m.name, m.off)
 		case twice:
 			group.err = fmt.Errorf("member %s at byte %d is there twice", m.name, m.off)
-		case m.off+m.size > f.Size():
+		case m.size > f.Size()-m.off:
 			group.err = fmt.Errorf("member %s at byte %d has %d bytes, and the shard ends after %d of them: it is truncated", m.name, m.off, m.size, f.Size()-m.off)
 			flush()
 			return samples, nil

@@ -198,6 +198,9 @@ func TestWebDatasetFaults(t *testing.T) {
 	copy(sparseHeader[386:], "00000000000\x0000000000006\x00")
 	copy(sparseHeader[483:], "00000000006\x00")
 	sumHeader(sparseHeader[:512])
+	huge := []byte(whole)
+	copy(huge[124:], "\x80\x00\x00\x00\x7f\xff\xff\xff\xff\xff\xff\xff")
+	sumHeader(huge[:512])
 	type fault struct{ Name, Err string }
 	good := fault{"0.jpg", ""}
 	for _, tt := range []struct {
@@ -224,6 +227,7 @@ func TestWebDatasetFaults(t *testing.T) {
 		{"sparse", string(sparseHeader), nil, []fault{
 			{"0", "member 0.jpg at byte 512 is sparse, which isn't supported; make the shard anew, without tar's --sparse"}, {"1.jpg", ""},
 		}},
+		{"huge", string(huge), nil, []fault{{"0", fmt.Sprintf("member 0.jpg at byte 512 has 9223372036854775807 bytes, and the shard ends after %d of them: it is truncated", len(whole)-512)}}},
 		{"huge label", shard("0.jpg", "a", "0.cls", strings.Repeat(" ", 1<<20+1)), nil, []fault{{"0", "member 0.cls at byte 1536 has 1048577 bytes, too many for a label"}}},
 		{
 			"json", shard("0.jpg", "a", "0.json", `{"l": 3}`, "1.jpg", "b", "1.json", `{"m": 3}`, "2.jpg", "c", "2.json", `{"l"`, "3.jpg", "d", "3.json", `{"l": [3]}`),
