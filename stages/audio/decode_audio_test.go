@@ -42,6 +42,9 @@ func TestFLAC(t *testing.T) {
 		{"bits24", format{44100, 2, 500}, false},
 		{"bits32", format{44100, 2, 300}, false},
 		{"channels5", format{44100, 5, 200}, false},
+		{"many_frames", format{44100, 1, 2200}, false},
+		{"smooth", format{44100, 1, 400}, false},
+		{"clicks", format{44100, 1, 900}, false},
 		{"unknown_length", format{44100, 1, 700}, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -196,7 +199,7 @@ func TestFolder(t *testing.T) {
 	for i := range src.Len() {
 		names = append(names, filepath.Base(src.Name(i)))
 	}
-	if got := strings.Join(names[:3], " "); src.Classes() != 1 || len(names) != 23 || got != "bits24.flac bits32.flac channels5.flac" {
+	if got := strings.Join(names[:3], " "); src.Classes() != 1 || len(names) != 26 || got != "bits24.flac bits32.flac channels5.flac" {
 		t.Errorf("%d classes, %d files, %s, …", src.Classes(), len(names), got)
 	}
 	out := new(stages.Element)

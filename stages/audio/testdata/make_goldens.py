@@ -2,7 +2,7 @@
 """Makes the files of this folder: sound files, and what torchaudio makes of them and of wave.f32.
 
 Needs torchaudio 0.13.1 (with torch 1.13.0), soundfile 0.12.1 (with libsndfile 1.2.0) and the program flac 1.4.2: Debian 12's
-python3-torchaudio, python3-soundfile and flac. *.f32 are little-endian float32 values, one channel after the other.
+python3-torchaudio, python3-soundfile and flac. (libsndfile writes the time into the files with floats.) *.f32 are little-endian float32 values, one channel after the other.
 """
 import os
 import struct
@@ -73,6 +73,10 @@ flac("wasted", pcm16[:, :500] * 16 // 16 * 16, 24, "-5")
 flac("bits24", np.round(sound(2, 500) * 8000000), 24, "-8")
 flac("bits32", np.round(sound(2, 300) * 2000000000), 32, "-5")
 flac("channels5", np.round(sound(5, 200) * 20000), 16, "-5")
+flac("many_frames", np.tile(pcm16[0], 2)[:2200], 16, "-5", "-b", "16", "--lax")
+t = np.arange(400) / 200 - 1
+flac("smooth", np.round(8000000 * (t**4 - 0.5 * t**3 - 0.3)), 24, "-0")
+flac("clicks", np.where(np.arange(900) % 150 == 149, 70, 0), 16, "-5")
 flac("unknown_length", pcm16[:1, :700], 16, "-5", unknown=True)
 
 # What the operators make of wave.f32.
