@@ -79,11 +79,14 @@ func (c *clock) add(items []int64, split []time.Duration, timed int64) {
 	c.mu.Unlock()
 }
 
-// made returns how many items the worker's last stage was done with.
-func (c *clock) made() int64 {
+// made returns how many items the worker was done with: its last stage, or so many last ones that share the items.
+func (c *clock) made(stages int) (n int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.items[len(c.items)-1]
+	for _, items := range c.items[len(c.items)-stages:] {
+		n += items
+	}
+	return n
 }
 
 // reading is what a clock shows at one moment.

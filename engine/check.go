@@ -44,6 +44,14 @@ func check(e *Experiment) (arranged *Experiment, types []stages.Type, problems [
 			next = stages.Type{}
 		case stages.SourceSpec:
 			next = spec.Output()
+			if i > 0 && t.Kind != stages.Unknown {
+				given := next
+				if next = interleavedType(t, given); next.Kind == stages.Unknown {
+					problems = append(problems, Problem{Address: s.Address, Summary: fmt.Sprintf("%s gives something else than %s", s.Address, e.Stages[0].Address),
+						Detail: fmt.Sprintf("It gives %s, and the load blocks above %s. The stages below take the items of all load blocks as they come, so these must be of one "+
+							"kind. Let each give the same, or part them into experiments of their own.", given, t)})
+				}
+			}
 		case *BatchSpec:
 			problems = append(problems, checkMixing(spec, t, pool != nil)...)
 		case stages.StageSpec:
@@ -101,6 +109,20 @@ func shapeAdvice(e *Experiment, types []stages.Type, err error) error {
 		return fmt.Errorf("%s doesn't say what shape it gives: if that is always the same, set shape = %s on its block. If it isn't: %w", e.Stages[i].Address, shape, err)
 	}
 	return err
+}
+
+// interleavedType returns the type of elements that are of either type, each from a load block of its own, or the zero Type where that can't
+// be. What differs in shape differs from item to item.
+func interleavedType(a, b stages.Type) stages.Type {
+	if a.Kind != b.Kind {
+		return stages.Type{}
+	}
+	for i := range a.Shape {
+		if a.Shape[i] != b.Shape[i] {
+			a.Shape[i] = 0
+		}
+	}
+	return a
 }
 
 func mismatch(s Stage, in stages.Type, err error) Problem {

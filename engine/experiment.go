@@ -20,7 +20,7 @@ type Experiment struct {
 	Name        string
 	Description string
 	Seed        uint64
-	Stages      []Stage // in the data's order: load first, train last
+	Stages      []Stage // in the data's order: load first, several of them one after the other, train last
 	Pools       []Pool
 	Bisect      Bisect
 	Expect      Expect
@@ -46,14 +46,33 @@ type Stage struct {
 	// nothing after it can be checked either.
 	Spec any
 	// Workers is the number of workers, or Auto: the planner decides, and may fuse neighbours. For a batch block, Auto is
-	// the default: the workers of the stage before it collate in place.
+	// the default: the workers of the stage before it collate in place. Several load blocks have those of the first.
 	Workers    int
-	Prefetch   int // items (batch, transfer: batches) its output queue holds; 0: the default
+	Weight     float64 // of a load block: how many of its items come, in proportion to those of the other load blocks
+	Prefetch   int     // items (batch, transfer: batches) its output queue holds; 0: the default
 	OnError    OnError
 	MaxSkips   int         // items that may be skipped in a run; -1: any number
 	Pool       string      // the pool block around it, or ""
 	Device     bool        // the device does its work, on whole batches behind the transfer: workers and on_error say nothing then
 	Checkpoint *Checkpoint // the one that stands at the boundary after it, or nil
+}
+
+// Loads returns the load blocks. Where there are several, their items come mixed, and the same workers read them.
+func (e *Experiment) Loads() []Stage {
+	n := 0
+	for n < len(e.Stages) && e.Stages[n].Block == stages.Load {
+		n++
+	}
+	return e.Stages[:n]
+}
+
+// Crew returns the index of the stage whose attributes say how many workers a stage has and how long their queue is: its own, or of
+// several load blocks the first.
+func (e *Experiment) Crew(stage int) int {
+	if e.Stages[stage].Block == stages.Load {
+		return 0
+	}
+	return stage
 }
 
 // Auto as a number of workers leaves the choice to the planner. None is no worker at all, for pools that can do without.

@@ -12,7 +12,7 @@ import (
 // its followers up but never lock them in.
 type feeder struct {
 	layout layout
-	order  *order        // of the source's items; nil where items come from a cache
+	order  indexer       // of the source's items; nil where items come from a cache
 	cache  *cache.Memory // nil where they come from the source
 
 	mu     sync.Mutex
@@ -22,6 +22,9 @@ type feeder struct {
 	end    int64 // the first item that is not wanted; -1: there is no end
 	closed bool
 }
+
+// indexer maps the places of an epoch to the source's items. Epochs are asked for one after the other.
+type indexer interface{ index(epoch, pos int) int }
 
 func newFeeder(l layout, start, end, limit int64) *feeder {
 	f := &feeder{layout: l, next: start, limit: limit, end: end}

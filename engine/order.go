@@ -20,7 +20,13 @@ type order struct {
 	items   int
 }
 
-// index returns the item at a place of an epoch. Epochs are asked for one after the other.
+// newOrder returns the order of a load block's source.
+func newOrder(load Stage, src stages.Source, seed uint64) *order {
+	orderer, _ := src.(stages.Orderer)
+	return &order{shuffle: load.Spec.(stages.SourceSpec).Shuffled(), orderer: orderer, seed: seed, items: src.Len()}
+}
+
+// index returns the item at a place of an epoch.
 func (o *order) index(epoch, pos int) int {
 	if !o.shuffle {
 		return pos

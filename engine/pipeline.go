@@ -43,18 +43,19 @@ type Options struct {
 type Pipeline struct {
 	Plan *Plan
 
-	opts      Options
-	source    stages.Source      // nil where a pool is fused
-	pool      stages.Pool        // the fused one, or nil
-	processes []stages.Processes // that do part of the work
-	device    gpu.Device
-	step      gpu.Step
-	batches   *batchPool
-	buffers   []*freeList       // by segment
-	instances [][]stages.Stage  // by stage and worker
-	collators []stages.Collator // by worker
-	next      []int64           // the batch that the next interval starts with, from the source and from each boundary's cache
-	gaps      *rand.Rand        // what is left out between two intervals
+	opts        Options
+	source      stages.Source      // nil where a pool is fused
+	interleaved *interleaved       // the source, where several load blocks make it up; else nil
+	pool        stages.Pool        // the fused one, or nil
+	processes   []stages.Processes // that do part of the work
+	device      gpu.Device
+	step        gpu.Step
+	batches     *batchPool
+	buffers     []*freeList       // by segment
+	instances   [][]stages.Stage  // by stage and worker
+	collators   []stages.Collator // by worker
+	next        []int64           // the batch that the next interval starts with, from the source and from each boundary's cache
+	gaps        *rand.Rand        // what is left out between two intervals
 
 	files     []string // that items are read from, as far as they are known
 	throttles int64    // what ReadClocks counted last
@@ -141,11 +142,29 @@ func (p *Pipeline) openData(ctx context.Context, e *Experiment) (Dataset, error)
 		p.pool = opened
 		return Dataset{Items: opened.Items(), Steps: opened.Steps(), Classes: opened.Classes(), Listed: p.listFiles()}, nil
 	}
-	src, err := spec.Open(ctx, e.Seed)
+	if loads := e.Loads(); len(loads) > 1 {
+		m, err := openInterleaved(ctx, e, loads)
+		if err != nil {
+			return Dataset{}, err
+		}
+		p.source, p.interleaved = m, m
+		return Dataset{Items: m.epoch(), Classes: m.Classes(), Listed: p.listFiles()}, nil
+	}
+	src, err := openSource(ctx, e, load)
 	if err != nil {
-		return Dataset{}, &StageError{Address: load.Address, Err: err}
+		return Dataset{}, err
 	}
 	p.source = src
+	return Dataset{Items: src.Len(), Classes: src.Classes(), Listed: p.listFiles()}, nil
+}
+
+// openSource opens the source of a load block.
+func openSource(ctx context.Context, e *Experiment, load Stage) (stages.Source, error) {
+	spec := load.Spec.(stages.SourceSpec)
+	src, err := spec.Open(ctx, e.Seed)
+	if err != nil {
+		return nil, &StageError{Address: load.Address, Err: err}
+	}
 	switch n := src.Len(); {
 	case n < 1:
 		err = errors.New("the data set has no items")
@@ -153,9 +172,9 @@ func (p *Pipeline) openData(ctx context.Context, e *Experiment) (Dataset, error)
 		err = fmt.Errorf("%d items are too many to shuffle: their order is kept in memory, for %d at most; set shuffle = false", n, mostShuffled)
 	}
 	if err != nil {
-		return Dataset{}, &StageError{Address: load.Address, Err: err}
+		return nil, &StageError{Address: load.Address, Err: errors.Join(err, src.Close())}
 	}
-	return Dataset{Items: src.Len(), Classes: src.Classes(), Listed: p.listFiles()}, nil
+	return src, nil
 }
 
 // itemName returns the name by which messages call an item.

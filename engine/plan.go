@@ -102,7 +102,18 @@ func Compile(e *Experiment, data Dataset, memory int64) (*Plan, []Problem) {
 		if c != nil && c.Mode == KeepMode {
 			p.frozen = k
 		}
-		p.Points[k] = k == p.train || (c == nil || c.Mode != "off") && !e.Stages[k].Device
+		// What a load block among several reads has not been through those below it.
+		p.Points[k] = k == p.train || (c == nil || c.Mode != "off") && !e.Stages[k].Device && e.Stages[k].Block != stages.Load
+	}
+	for _, s := range e.Stages[:p.batch] {
+		if c := s.Checkpoint; c != nil && c.Mode == KeepMode && len(e.Loads()) > 1 {
+			problems = append(problems, Problem{
+				Address: c.Address(), Attribute: "mode",
+				Summary: "Nothing to keep of several load blocks",
+				Detail: "A kept cache is filled in the first epoch, which has only a part of the items where several load blocks are mixed. Leave mode out: the " +
+					"checkpoint is a probe point then.",
+			})
+		}
 	}
 	p.estimate(memory)
 	guessed := p.Fused && p.Memory.Assumed // Python objects can be of any size
@@ -129,10 +140,10 @@ func Compile(e *Experiment, data Dataset, memory int64) (*Plan, []Problem) {
 func segments(e *Experiment, batch int) []Segment {
 	var segs []Segment
 	for i, s := range e.Stages {
-		if i > 0 && joins(s, e.Stages[i-1], i == batch) {
+		if i > 0 && (s.Block == stages.Load || joins(s, e.Stages[e.Crew(i-1)], i == batch)) {
 			g := &segs[len(segs)-1]
 			g.Last = i
-			if s.Pool == "" && !s.Device {
+			if s.Pool == "" && !s.Device && s.Block != stages.Load {
 				g.Prefetch = s.Prefetch
 			}
 			continue

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"fmt"
 	"io"
 
 	"github.com/pipectl/pipectl/stages"
@@ -21,6 +22,10 @@ func fused(e *Experiment) (*Pool, *Problem) {
 	}
 	if !fuses {
 		return nil, nil
+	}
+	if loads := e.Loads(); len(loads) > 1 {
+		return nil, &Problem{Address: loads[1].Address, Summary: "Second load block in a Python pool",
+			Detail: fmt.Sprintf("Pool %s is run as PyTorch's DataLoader, which has one dataset. Let it be a ConcatDataset of Python's, or move the batch block out of the pool.", pool.Name)}
 	}
 	if err := source.Fuses(e.poolStages(pool.Name)); err != nil {
 		return nil, &Problem{Address: "pool." + pool.Name, Summary: "Stages that can't share this pool", Detail: err.Error()}

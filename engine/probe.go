@@ -2,7 +2,10 @@ package engine
 
 import (
 	"fmt"
+	"strings"
 	"time"
+
+	"github.com/pipectl/pipectl/stages"
 )
 
 // Probe is a variant of a pipeline to measure. Boundary k lies after the first k stages; a cache at boundary To takes
@@ -72,6 +75,21 @@ type Interval struct {
 
 // Rate returns steps per second.
 func (iv Interval) Rate() float64 { return float64(iv.Steps) / iv.Elapsed.Seconds() }
+
+// Passed returns how many items went past a stage: those that it worked on or, of several load blocks, that one of them did.
+func (iv Interval) Passed(stage int) int64 {
+	load := func(a Account) bool { return strings.HasPrefix(a.Address, stages.Load+".") }
+	if !load(iv.Stages[stage]) {
+		return iv.Stages[stage].Items
+	}
+	var n int64
+	for _, a := range iv.Stages {
+		if load(a) {
+			n += a.Items
+		}
+	}
+	return n
+}
 
 // Account is what the workers of one stage did in an interval, summed over them. The stages of one segment share
 // their workers: there, waiting for input is counted at the segment's first stage, waiting for output at its last.

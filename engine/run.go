@@ -123,9 +123,7 @@ func (p *Pipeline) newRun(ctx context.Context, probe Probe, first, end int64) *r
 	if probe.Suffix() {
 		r.feeder.cache = p.caches[probe.To]
 	} else {
-		load := plan.Experiment.Stages[0].Spec.(stages.SourceSpec)
-		orderer, _ := p.source.(stages.Orderer)
-		r.feeder.order = &order{shuffle: load.Shuffled(), orderer: orderer, seed: plan.Experiment.Seed, items: plan.Items}
+		r.feeder.order = p.order()
 		r.keepers = p.keepers
 	}
 	pool := p.batches
@@ -135,6 +133,15 @@ func (p *Pipeline) newRun(ctx context.Context, probe Probe, first, end int64) *r
 	last := p.segment(plan.batch)
 	r.asm = newAssembler(l, pool, first, int(r.window), plan.Segments[last].Prefetch, plan.Segments[last].Workers)
 	return r
+}
+
+// order returns in which order the source's items come.
+func (p *Pipeline) order() indexer {
+	e := p.Plan.Experiment
+	if p.interleaved != nil {
+		return newInterleavedOrder(p.interleaved, e.Loads(), e.Seed)
+	}
+	return newOrder(e.Stages[0], p.source, e.Seed)
 }
 
 // segment returns the index of the segment that a stage belongs to.
@@ -189,7 +196,7 @@ func (p *Pipeline) staff(r *run) {
 			for i := from; i <= g.Last; i++ {
 				t := task{index: i, role: r.role(i), inPlace: i+1 == plan.batch && i < g.Last && r.asm.pool != nil, call: stages.Call{Context: r.ctx}, out: w.free.get()}
 				st := plan.Experiment.Stages[i]
-				if i > 0 && i < plan.batch {
+				if st.Block != stages.Load && i < plan.batch {
 					var err error
 					if t.stage, err = p.instance(i, n); err != nil {
 						r.fail(err)

@@ -63,10 +63,14 @@ func (s *settling) balanced(made []int64, most float64) bool {
 // made returns how many items each segment of item stages has made since the start.
 func (r *run) made() []int64 {
 	var list []int64
-	for _, pool := range r.pools {
+	for s, pool := range r.pools {
+		last := 1
+		if loads := len(r.plan.Experiment.Loads()); r.plan.Segments[s].Last < loads {
+			last = loads
+		}
 		var n int64
 		for _, c := range pool {
-			n += c.made()
+			n += c.made(last)
 		}
 		list = append(list, n)
 	}

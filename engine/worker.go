@@ -164,7 +164,7 @@ func (w *worker) process(it *item) bool {
 			}
 			w.items[i]++
 		case execute:
-			if it.skip || t.index < it.made {
+			if it.skip || t.index < it.made || r.elsewhere(t.index, it) {
 				break
 			}
 			if t.index == 0 && r.serve(it) {
@@ -231,6 +231,12 @@ func (w *worker) process(it *item) bool {
 	}
 	it.el = cur
 	return true
+}
+
+// elsewhere reports whether a stage is a load block that an item isn't from.
+func (r *run) elsewhere(stage int, it *item) bool {
+	m := r.p.interleaved
+	return m != nil && stage < len(m.sources) && stage != m.part(it.Index)
 }
 
 // collate makes a batch of the samples that arrived. It reports false where that fails, which ends the run.

@@ -38,7 +38,8 @@ type limit struct {
 
 // Common reports whether the language itself gives the attribute to stages, or to those of a block, so that a spec can't have it.
 func Common(block, name string) bool {
-	return slices.Contains([]string{"workers", "prefetch", "on_error", "max_skips"}, name) || name == "device" && (block == Prepare || block == Augment)
+	return slices.Contains([]string{"workers", "prefetch", "on_error", "max_skips"}, name) ||
+		name == "device" && (block == Prepare || block == Augment) || name == "weight" && block == Load
 }
 
 // Attributes describes the attributes of spec, a pointer to a struct whose fields carry the tags listed at Operator.

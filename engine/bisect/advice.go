@@ -113,7 +113,7 @@ func (s *session) adviseCheaper(named int, used float64, known bool) {
 			return
 		}
 	}
-	if s.plan.Experiment.Stages[named].Block != stages.Prepare {
+	if s.plan.Experiment.Stages[named].Block != stages.Prepare || len(s.plan.Experiment.Loads()) > 1 {
 		return
 	}
 	size := ""

@@ -197,8 +197,8 @@ func (s *session) filling(x *series) float64 {
 				break
 			}
 			all += a.Busy.Seconds()
-			if a.Items > iv.Samples {
-				ahead += a.Busy.Seconds() * (1 - float64(iv.Samples)/float64(a.Items))
+			if n := iv.Passed(i); n > iv.Samples {
+				ahead += a.Busy.Seconds() * (1 - float64(iv.Samples)/float64(n))
 			}
 		}
 		return ahead / max(all, 1e-9)

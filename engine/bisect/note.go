@@ -23,6 +23,7 @@ const (
 	FewRounds        = "few_rounds"        // too few rounds for an interval of the wanted confidence
 	Interference     = "interference"      // the step gets faster without the stages although it never waited for them
 	Lengthened       = "lengthened"        // intervals scattered, and were made longer
+	LoadBlocks       = "load_blocks"       // the bottleneck is that of several load blocks which took longest
 	MergedStages     = "merged_stages"     // the bottleneck is one of several stages with no probe point between them
 	NearMinEffect    = "near_min_effect"   // the gain of everything is too near to min_effect
 	NoStageAlone     = "no_stage_alone"    // no stage by itself is worth min_effect

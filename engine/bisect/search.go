@@ -282,6 +282,12 @@ func (s *session) conclude() {
 			list(names), list(s.contenders(suspect)))
 		return
 	}
+	if load, share := s.slowestLoad(suspect.probe); load >= 0 {
+		s.note(LoadBlocks, "%s are made free together, because the same workers read for all of them. Which of them holds the pipeline up is told by how long that took: %.0f %% of it is %s.",
+			list(names), 100*share, s.address(load))
+		s.report.Verdict, s.report.Bottleneck = InputBound, s.address(load)
+		return
+	}
 	if len(names) > 1 {
 		s.note(MergedStages, "One of %s holds the pipeline up. No probe point lies between them, so they can't be told apart.", list(names))
 		return

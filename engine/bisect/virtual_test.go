@@ -64,7 +64,13 @@ func (l line) experiment(strategy string) *engine.Experiment {
 // search bisects the line on the real engine, in virtual time.
 func (l line) search(t *testing.T, strategy string) *bisect.Report {
 	t.Helper()
-	p, problems, err := engine.Open(t.Context(), l.experiment(strategy), engine.Options{OpenDevice: devices.Open, Cores: 2})
+	return searchFor(t, l.experiment(strategy))
+}
+
+// searchFor bisects an experiment on the real engine.
+func searchFor(t *testing.T, e *engine.Experiment) *bisect.Report {
+	t.Helper()
+	p, problems, err := engine.Open(t.Context(), e, engine.Options{OpenDevice: devices.Open, Cores: 2})
 	if err != nil || len(problems) > 0 {
 		t.Fatal(err, problems)
 	}

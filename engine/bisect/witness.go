@@ -27,8 +27,8 @@ func work(iv engine.Interval, stage int) float64 {
 		consumed = int64(iv.Steps)
 	}
 	w := a.Busy.Seconds() / float64(max(a.Workers, 1))
-	if a.Items > consumed {
-		w *= float64(consumed) / float64(a.Items)
+	if n := iv.Passed(stage); n > consumed {
+		w *= float64(consumed) / float64(n)
 	}
 	return w
 }
@@ -59,6 +59,34 @@ func (s *session) load(intervals []engine.Interval) []float64 {
 		}
 	}
 	return load
+}
+
+// slowestLoad returns which of several load blocks took longest in the baseline, and which part of their time that is, where the probe makes
+// these free and nothing else. It is -1 where the probe doesn't, and where the rounds don't tell.
+func (s *session) slowestLoad(p engine.Probe) (stage int, share float64) {
+	loads := len(s.plan.Experiment.Loads())
+	if loads < 2 || p.From != 0 || p.To != loads {
+		return -1, 0
+	}
+	shares := make([]stats.Summary, loads)
+	for i := range shares {
+		shares[i] = stats.Summarize(each(s.baseline(), func(iv engine.Interval) float64 {
+			all := 0.0
+			for k := range loads {
+				all += work(iv, k)
+			}
+			return work(iv, i) / max(all, 1e-9)
+		}), s.cfg.Confidence)
+		if shares[i].Median > shares[stage].Median {
+			stage = i
+		}
+	}
+	for i := range shares {
+		if i != stage && !(shares[i].High < shares[stage].Low) {
+			return -1, 0
+		}
+	}
+	return stage, shares[stage].Median
 }
 
 // first returns the load of the baseline's first rounds, which stays the same through the session.

@@ -200,7 +200,7 @@ func (p *proposals) moreWorkers() {
 
 // crew returns the block that says how many workers run a stage, and how many these are; "" where none does.
 func (p *proposals) crew(stage int) (address string, workers int) {
-	st, g := p.stage(stage), p.plan.Segments[p.segment(stage)]
+	st, g := p.stage(p.plan.Experiment.Crew(stage)), p.plan.Segments[p.segment(stage)]
 	first := p.stage(g.First)
 	switch {
 	case st.Device || st.Block == engine.TransferBlock || st.Block == stages.Train:
@@ -322,7 +322,7 @@ func (p *proposals) deeperQueues() {
 			for p.stage(last).Device {
 				last--
 			}
-			address = p.stage(last).Address
+			address = p.stage(p.plan.Experiment.Crew(last)).Address
 		}
 		if g.Prefetch > 0 && deeper*g.Prefetch <= mostPrefetch {
 			p.add(p.change(address, prefetch, g.Prefetch, deeper*g.Prefetch))
@@ -334,8 +334,8 @@ func (p *proposals) deeperQueues() {
 // for another's workers then.
 func (p *proposals) sharedWorkers() {
 	var changes []Change
-	for _, st := range p.e.Stages {
-		item := st.Block == stages.Load || st.Block == stages.Prepare || st.Block == stages.Augment
+	for i, st := range p.e.Stages {
+		item := p.e.Crew(i) == i && st.Block == stages.Load || st.Block == stages.Prepare || st.Block == stages.Augment
 		if item && st.Pool == "" && !st.Device && st.Workers != engine.Auto {
 			changes = append(changes, Change{Address: st.Address, Attribute: workers, Value: auto, Was: strconv.Itoa(st.Workers)})
 		}

@@ -28,7 +28,7 @@ func storing(v *Variant, r *bisect.Report) *Store {
 	plan := v.Plan
 	list := plan.Experiment.Stages
 	named := slices.IndexFunc(list, func(s engine.Stage) bool { return s.Address == r.Bottleneck })
-	if r.Verdict != bisect.InputBound || r.Baseline == nil || named < 0 || list[named].Block != stages.Prepare || list[named].Device || plan.Epoch == 0 ||
+	if r.Verdict != bisect.InputBound || r.Baseline == nil || named < 0 || list[named].Block != stages.Prepare || list[named].Device || plan.Epoch == 0 || len(plan.Experiment.Loads()) > 1 ||
 		slices.ContainsFunc(list[:named], func(s engine.Stage) bool { return s.Block != stages.Load && s.Block != stages.Prepare }) {
 		return nil
 	}

@@ -127,14 +127,17 @@ func (m *Model) apply(c Change, v *variant) error {
 	}
 	s := slices.IndexFunc(v.segments, func(g engine.Segment) bool { return g.First <= at && at <= g.Last })
 	g := v.segments[s]
+	crew := m.plan.Experiment.Crew(at)
 	switch {
 	case at == m.train():
 		return fmt.Errorf("a training step has no %s", c.Attribute)
 	case g.Pool != "":
 		return fmt.Errorf("%s shares the workers of pool %s: ask for pool.%s.%s", c.Address, g.Pool, g.Pool, c.Attribute)
+	case crew != at:
+		return fmt.Errorf("%s shares the workers of %s: ask for %[2]s.%s", c.Address, list[crew].Address, c.Attribute)
 	case c.Attribute == Workers && at > m.batch:
 		return fmt.Errorf("one worker does the transfer, and what the device does has none")
-	case c.Attribute == Prefetch && at < g.Last:
+	case c.Attribute == Prefetch && m.together(at) < g.Last:
 		return fmt.Errorf("no queue is behind %s, whose workers go on to %s: ask for %[2]s.prefetch", c.Address, list[g.Last].Address)
 	case c.Attribute == Prefetch:
 		v.segments[s].Prefetch = c.Number
@@ -144,13 +147,23 @@ func (m *Model) apply(c Change, v *variant) error {
 	return nil
 }
 
+// together returns the last of the stages that always share the workers of one: the load blocks.
+func (m *Model) together(stage int) int {
+	e := m.plan.Experiment
+	last := stage
+	for last < m.train() && e.Crew(last+1) == e.Crew(stage) {
+		last++
+	}
+	return last
+}
+
 // usualPrefetch is what a queue holds where its author doesn't say.
 const usualPrefetch = 16
 
 // part returns the segments that g falls into when its stage at has workers of its own, as the planner would make them: what shared
 // workers with it before is then done by as many on either side. A batch block stays with the workers of the stage before.
 func (m *Model) part(g engine.Segment, at, workers int) []engine.Segment {
-	own := engine.Segment{First: at, Last: at, Workers: workers, Prefetch: usualPrefetch}
+	own := engine.Segment{First: at, Last: m.together(at), Workers: workers, Prefetch: usualPrefetch}
 	if at+1 == m.batch && m.batch <= g.Last {
 		own.Last = m.batch
 	}
@@ -202,7 +215,7 @@ func (m *Model) Now(c Change) float64 {
 				seconds = d.cpu[i] + d.wait[i]
 			}
 			if i <= m.batch {
-				seconds /= float64(m.size)
+				seconds /= float64(m.size) * m.shares[i]
 			}
 			return seconds
 		}

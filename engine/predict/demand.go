@@ -130,6 +130,7 @@ func (m *Model) demandOf(iv engine.Interval, how split) demand {
 		if m.plan.Fused && i <= m.batch {
 			unit = max(1, iv.Samples/int64(iv.Steps)) // its workers tell of whole batches
 		}
+		a.Items = iv.Passed(i)
 		busy[i] = busyTime(a, iv, i == m.train() || m.transfer >= 0 && i >= m.transfer, unit)
 	}
 	if iv.CPU < 0 || m.cores <= 0 {

@@ -19,9 +19,10 @@ type Model struct {
 	natures    []nature
 	cores      float64
 	confidence float64
-	batch      int // index of the batch stage, -1 without one
-	transfer   int // of the transfer, -1 without one
-	size       int // samples in a batch
+	batch      int       // index of the batch stage, -1 without one
+	transfer   int       // of the transfer, -1 without one
+	size       int       // samples in a batch
+	shares     []float64 // by stage, of the items that it works on: less than 1 for several load blocks
 
 	rounds [splits][]demand // by split and interval
 	rates  []float64        // measured, by interval
@@ -96,6 +97,13 @@ func Learn(plan *engine.Plan, baseline []engine.Interval, o Options) (*Model, er
 		m.rates = append(m.rates, iv.Rate())
 	}
 	m.size = max(1, int(math.Round(float64(samples)/float64(steps))))
+	for i := range list {
+		var own, all int64
+		for _, iv := range baseline {
+			own, all = own+iv.Stages[i].Items, all+iv.Passed(i)
+		}
+		m.shares = append(m.shares, float64(max(own, 1))/float64(max(all, 1)))
+	}
 	for i := range m.segments {
 		if g := &m.segments[i]; g.Workers > 0 {
 			g.Workers = max(1, baseline[0].Stages[g.First].Workers)
@@ -286,7 +294,7 @@ func (m *Model) changed(c cost, stage int, cpu, wait float64) (float64, float64)
 	if c.each >= 0 {
 		all := c.each
 		if stage <= m.batch {
-			all *= float64(m.size)
+			all *= float64(m.size) * m.shares[stage]
 		}
 		switch {
 		case cpu+wait > 0:

@@ -41,6 +41,7 @@ type block struct {
 	collate      any // the batch's: what an operator adds to its attributes
 	errors       *errorAttributes
 	device       *deviceAttributes
+	load         *loadAttributes
 
 	fields []*field
 	byName map[string]*field
@@ -83,10 +84,10 @@ func (l *loader) failIn(b *block, r hcl.Range, summary, detail string) {
 // accept finds the attributes that the block takes.
 func (l *loader) accept(b *block) {
 	b.byName = map[string]*field{}
-	if b.pool != nil {
-		// What the pool sets holds for its stages, so they can be referred to for it.
+	if lead := b.lead(); lead != nil {
+		// What that sets holds for its stages, so they can be referred to for it.
 		for _, name := range []string{"workers", "prefetch"} {
-			b.byName[name] = b.pool.byName[name]
+			b.byName[name] = lead.byName[name]
 		}
 	}
 	if b.spec != nil {
@@ -109,6 +110,9 @@ func (l *loader) accept(b *block) {
 	}
 	if b.device != nil {
 		l.acceptSpec(b, b.device)
+	}
+	if b.load != nil {
+		l.acceptSpec(b, b.load)
 	}
 }
 
@@ -210,6 +214,19 @@ func (l *loader) decodeAll(b *block) bool {
 	return ok
 }
 
+// lead returns the block that sets the workers of a stage which shares those of others: its pool, or the first load block. It is nil where
+// the stage has its own.
+func (b *block) lead() *block {
+	first := b.experiment.single[stages.Load]
+	switch {
+	case b.pool != nil:
+		return b.pool
+	case b.kind == stages.Load && first != nil && first != b:
+		return first
+	}
+	return nil
+}
+
 // misplaced says where a common attribute belongs that the block doesn't accept, or "".
 func (b *block) misplaced(name string) string {
 	if !stages.Common(b.kind, name) {
@@ -220,6 +237,8 @@ func (b *block) misplaced(name string) string {
 	case parallel && b.pool != nil:
 		return fmt.Sprintf("The stages in a pool share its workers and its queue. Set %s at %s, or move the stage out of it.", name,
 			b.pool.header())
+	case parallel && b.kind == stages.Load:
+		return fmt.Sprintf("The same workers read for all load blocks. Set %s at %s.", name, b.lead().header())
 	case b.kind == stages.Train:
 		return fmt.Sprintf("The training step takes one batch after the other, so it has no %s.", name)
 	case b.kind == engine.TransferBlock:
@@ -303,6 +322,12 @@ func (b *block) stage() engine.Stage {
 	}
 	if w := b.batchWorkers; w != nil {
 		s.Workers, s.Prefetch = int(w.Workers), int(w.Prefetch)
+	}
+	if b.load != nil {
+		s.Weight = 1
+		if b.load.Weight != nil {
+			s.Weight = *b.load.Weight
+		}
 	}
 	if e := b.errors; e != nil {
 		s.OnError = engine.OnError(e.OnError)

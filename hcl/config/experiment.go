@@ -22,7 +22,7 @@ type experiment struct {
 	blocks    []*block // in the file's order: the experiment itself, then all blocks in it, those in pools too
 	stages    []*block // in the data's order
 	byAddress map[string]*block
-	single    map[string]*block // by kind, those that there can be only one of
+	single    map[string]*block // by kind, those that there can be only one of, and the first load block
 	// disordered is set where the stages don't make up a pipeline. Then what the engine says of it has no worth.
 	disordered bool
 }
@@ -121,10 +121,12 @@ func (l *loader) newBlock(e *experiment, syntax *hclsyntax.Block, pool *block) *
 	default:
 		b.spec = l.operator(b)
 		b.errors = newErrorAttributes()
-		if pool == nil {
+		if b.lead() == nil {
 			b.workers = newWorkerAttributes()
 		}
-		if b.kind != stages.Load {
+		if b.kind == stages.Load {
+			b.load = new(loadAttributes)
+		} else {
 			b.device = new(deviceAttributes)
 		}
 	}
@@ -167,7 +169,10 @@ func (l *loader) addBlock(b *block) {
 	e := b.experiment
 	e.blocks = append(e.blocks, b)
 	l.accept(b)
-	if one := slices.Contains([]string{stages.Load, engine.BatchBlock, engine.TransferBlock, stages.Train, bisectBlock, expectBlock}, b.kind); one {
+	if b.kind == stages.Load && e.single[b.kind] == nil {
+		e.single[b.kind] = b // whose workers the others share
+	}
+	if one := slices.Contains([]string{engine.BatchBlock, engine.TransferBlock, stages.Train, bisectBlock, expectBlock}, b.kind); one {
 		if first := e.single[b.kind]; first != nil {
 			l.failIn(b, b.syntax.DefRange(), fmt.Sprintf("Second %s block", b.kind), fmt.Sprintf("An experiment has one %s block; the "+
 				"first stands at %s. Remove one of them.", b.kind, place(first.syntax.DefRange())))
@@ -215,7 +220,7 @@ func (l *loader) checkOrder(e *experiment) {
 				continue
 			}
 			e.disordered, b.outOfOrder = true, true
-			if e.single[b.kind] == nil || e.single[b.kind] == b { // else it is reported already
+			if e.single[b.kind] == nil || e.single[b.kind] == b || b.kind == stages.Load { // else it is reported already
 				detail := fmt.Sprintf("The data flows from top to bottom: load, prepare and augment, batch, transfer, train. Move this block "+
 					"above %s.", highest.header())
 				if b.device != nil && highest.kind == engine.BatchBlock {
@@ -226,6 +231,21 @@ func (l *loader) checkOrder(e *experiment) {
 			continue
 		}
 		highest = b
+	}
+	for i, b := range e.stages {
+		if i == 0 || b.kind != stages.Load || e.stages[i-1].kind != stages.Load {
+			continue
+		}
+		first := e.stages[0]
+		if c := e.stages[i-1].checkpoint; c != nil {
+			l.failIn(c, c.syntax.DefRange(), "Checkpoint between load blocks", "The items of all load blocks come mixed, so there is no boundary between them. Move the "+
+				"checkpoint below the last.")
+		}
+		if b.pool != first.pool {
+			e.disordered = true
+			l.failIn(b, b.syntax.DefRange(), "Load blocks apart", fmt.Sprintf("The same workers read for all load blocks, so these stand in one pool or in none. Move %s "+
+				"to %s.", b.header(), first.header()))
+		}
 	}
 	for _, kind := range []string{stages.Load, engine.BatchBlock, stages.Train} {
 		if e.single[kind] == nil {

@@ -35,7 +35,7 @@ func load(t *testing.T, o config.Options) *config.Config {
 
 // TestValid compares the experiments of every path in testdata/valid, field by field and rendered, with a golden file.
 func TestValid(t *testing.T) {
-	for _, path := range []string{"photos.hcl", "folder", "device.hcl"} {
+	for _, path := range []string{"photos.hcl", "folder", "device.hcl", "loads.hcl"} {
 		t.Run(path, func(t *testing.T) {
 			path := filepath.Join("testdata/valid", path)
 			c := load(t, config.Options{Path: path})
@@ -87,7 +87,7 @@ func number(f *float64) string {
 
 // TestRenderLoads loads what Render writes: the settings and so the fingerprint must be the same.
 func TestRenderLoads(t *testing.T) {
-	for _, path := range []string{"testdata/valid/photos.hcl", "testdata/valid/folder", "testdata/valid/device.hcl"} {
+	for _, path := range []string{"testdata/valid/photos.hcl", "testdata/valid/folder", "testdata/valid/device.hcl", "testdata/valid/loads.hcl"} {
 		for _, e := range load(t, config.Options{Path: path}).Experiments {
 			file := filepath.Join(t.TempDir(), "rendered.hcl")
 			if err := os.WriteFile(file, []byte(config.Render(e)), 0o644); err != nil {

@@ -25,10 +25,12 @@ func Reference() []BlockReference {
 	}
 	return []BlockReference{
 		{experimentBlock, `experiment "NAME"`, "any number in a file", "One pipeline, with how to measure it.", attributes(new(experimentAttributes))},
-		{stages.Load, `load "TYPE" "NAME"`, "one, above all other stages", "Lists the items, and reads their bytes.",
-			attributes(newWorkerAttributes(), newErrorAttributes())},
+		{stages.Load, `load "TYPE" "NAME"`, "one or several, above all other stages",
+			"Lists the items, and reads their bytes. Of several, one below the other, the items come mixed, by `weight`; they must give the same kind of " +
+				"element and count the same classes. The same workers read for all of them: `workers` and `prefetch` stand at the first.",
+			attributes(newWorkerAttributes(), newErrorAttributes(), new(loadAttributes))},
 		{stages.Prepare, `prepare "TYPE" "NAME"`, "any number, between load and batch, or on the device between transfer and train",
-			"A deterministic step: the same item always gives the same output. It takes the attributes of load, and `device`.",
+			"A deterministic step: the same item always gives the same output. It takes the attributes of load but `weight`, and `device`.",
 			attributes(new(deviceAttributes))},
 		{stages.Augment, `augment "TYPE" "NAME"`, "any number, between load and batch, or on the device between transfer and train",
 			"A random step: what it draws depends on the seed, the epoch, the item and the stage's address alone, on the device too. It takes " +

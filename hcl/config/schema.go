@@ -51,6 +51,10 @@ type workerAttributes struct {
 	Prefetch stages.Count `hcl:"prefetch,optional" min:"1" max:"1000000" doc:"Items that its output queue holds. With \"auto\" the planner decides."`
 }
 
+type loadAttributes struct {
+	Weight *float64 `hcl:"weight,optional" moremin:"0" doc:"With several load blocks: how many items come from this one, in proportion to the weights of the others; 1 if it isn't set. What comes next is drawn from the seed and the epoch alone. An epoch is over when one block has given all its items; the others go on from there in the next."`
+}
+
 type poolAttributes struct {
 	Workers  stages.Count `hcl:"workers,optional" min:"0" max:"4096" doc:"Workers that run at a time, each of them all of the pool's stages. With \"auto\" the planner decides. 0, for a pool of Python stages from load to batch: the main process does their work, between the steps."`
 	Prefetch stages.Count `hcl:"prefetch,optional" min:"1" max:"1000000" doc:"Items that its output queue holds, batches where the pool goes up to batch; for a pool of Python stages from load to batch: batches a worker. With \"auto\" the planner decides."`

@@ -49,7 +49,7 @@ experiment "order" {
   transfer {}
   batch { size = 1 }          # error: Batch after transfer
   augment "flip" "late" {}    # error: Augment after transfer
-  load "folder" "more" { path = "photos" } # error: Second load block
+  load "folder" "more" { path = "photos" } # error: Load after transfer
   train "step" "step" {}
   prepare "decode" "after" {} # error: Prepare after train
   batch { size = 2 }          # error: Second batch block
