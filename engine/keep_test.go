@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"errors"
+	"iter"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -262,8 +264,70 @@ func TestKeepKey(t *testing.T) {
 		t.Errorf("with another seed above an augment stage there are %d caches", n)
 	}
 	k.source.files = nil
-	if _, _, err := Open(t.Context(), k.Experiment, Options{OpenDevice: openHost}); err == nil || !strings.Contains(err.Error(), "isn't known") {
+	if _, _, err := Open(t.Context(), k.Experiment, Options{OpenDevice: openHost}); err == nil || !strings.Contains(err.Error(), "no version is known") {
 		t.Errorf("without a list of files: %v", err)
+	}
+}
+
+// served is a load spec whose items are files on a server.
+type served struct {
+	countSource
+	Files []stages.Path `hcl:"files" doc:"URLs."`
+	tag   string        // of all of them; "" where the server tells none
+}
+
+func (s *served) Open(context.Context, uint64) (stages.Source, error) {
+	return &openServed{openCount{&s.countSource}, s}, nil
+}
+
+type openServed struct {
+	openCount
+	spec *served
+}
+
+func (s *openServed) Versions() iter.Seq2[string, string] {
+	if s.spec.tag == "" {
+		return nil
+	}
+	return maps.All(map[string]string{"https://example.com/a-0.tar": s.spec.tag})
+}
+
+// TestKeepServed takes the versions of files on a server for what identifies them.
+func TestKeepServed(t *testing.T) {
+	k := newKept(t)
+	src := &served{countSource: *k.source, Files: []stages.Path{"https://example.com/a-{0..1}.tar"}, tag: "one"}
+	src.files = nil
+	k.Stages[0].Spec = src
+	for i, want := range []bool{true, false, true} {
+		if i == 2 {
+			src.tag = "two"
+		}
+		if _, made := k.train(t, 1); made > 0 != want {
+			t.Errorf("run %d: %d items made", i, made)
+		}
+	}
+	src.Files = append(src.Files, "https://example.com/labels.npy")
+	_, _, err := Open(t.Context(), k.Experiment, k.options())
+	if want := "https://example.com/labels.npy no version is known"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %q", err, want)
+	}
+	src.tag = ""
+	_, _, err = Open(t.Context(), k.Experiment, k.options())
+	if want := "of some files that load.items reads its items from no version is known"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %q", err, want)
+	}
+}
+
+// TestCovered finds paths among those of listed files.
+func TestCovered(t *testing.T) {
+	listed := []string{"/data/a/1.jpg", "s3://bucket/x-0.tar"}
+	for path, want := range map[string]bool{
+		"/data/a": true, "/data/a/": true, "/data/a/1.jpg": true, "/data/a/*.jpg": true, "/data/a/1": false, "/data/b": false, "": false,
+		"s3://bucket": true, "s3://bucket/x-*.tar": true, "s3://bucket/x": false,
+	} {
+		if covered(path, listed) != want {
+			t.Errorf("%q: not %v", path, want)
+		}
 	}
 }
 

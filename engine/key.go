@@ -20,16 +20,16 @@ import (
 )
 
 // fingerprint returns the key of what is kept at a boundary: of all that it follows from. That is the program, the stages above with the
-// values of their attributes, the names, sizes and times of change of all files that these name and that items are read from, and the seed where
-// anything is drawn.
+// values of their attributes, the versions of all files that these name and that items are read from, and the seed where anything is drawn.
 func (p *Pipeline) fingerprint(ctx context.Context, boundary int) (cache.Key, error) {
-	if lister, ok := p.source.(stages.FileLister); ok && lister.Files() == nil {
-		return cache.Key{}, fmt.Errorf("which files %s reads its items from isn't known, so that a change of them would go unnoticed", p.Plan.Experiment.Stages[0].Address)
-	}
 	h := sha256.New()
 	c := p.Plan.Experiment.Stages[boundary-1].Checkpoint
 	fmt.Fprintf(h, "%s\n%d items, limit %d, compress %v\n", program(), p.Plan.Items, c.Limit, c.Compress)
-	drawn := len(p.files) == 0 // the items may be made up
+	listed, err := p.hashData(ctx, h)
+	if err != nil {
+		return cache.Key{}, err
+	}
+	drawn := len(listed) == 0 // the items may be made up
 	for _, s := range p.Plan.Experiment.Stages[:boundary] {
 		fmt.Fprintf(h, "%s %q\n", s.Block, s.Type)
 		if s.Block == stages.Augment {
@@ -45,17 +45,21 @@ func (p *Pipeline) fingerprint(ctx context.Context, boundary int) (cache.Key, er
 				v = v.Elem()
 			}
 			fmt.Fprintf(h, "%s = %#v\n", a.Name, v.Interface())
-			if err := hashPaths(ctx, h, v.Interface(), s.Block == stages.Load && len(p.files) > 0); err != nil {
-				return cache.Key{}, err
+			var paths []stages.Path
+			switch v := v.Interface().(type) {
+			case stages.Path:
+				paths = []stages.Path{v}
+			case []stages.Path:
+				paths = v
 			}
-		}
-	}
-	for _, path := range p.files {
-		if err := hashFile(h, path); err != nil {
-			return cache.Key{}, err
-		}
-		if ctx.Err() != nil {
-			return cache.Key{}, ctx.Err()
+			for _, path := range paths {
+				if s.Block == stages.Load && covered(string(path), listed) {
+					continue
+				}
+				if err := hashPath(ctx, h, string(path)); err != nil {
+					return cache.Key{}, err
+				}
+			}
 		}
 	}
 	if drawn {
@@ -64,39 +68,62 @@ func (p *Pipeline) fingerprint(ctx context.Context, boundary int) (cache.Key, er
 	return cache.Key(h.Sum(nil)), nil
 }
 
-// hashPaths hashes the identity of files that an attribute names. A folder's files are left out where they are listed elsewhere.
-func hashPaths(ctx context.Context, h io.Writer, value any, listed bool) error {
-	var paths []stages.Path
-	switch v := value.(type) {
-	case stages.Path:
-		paths = []stages.Path{v}
-	case []stages.Path:
-		paths = v
-	}
-	for _, path := range paths {
-		switch info, err := os.Stat(string(path)); {
-		case storage.Remote(string(path)):
-			return fmt.Errorf("%s isn't this machine's: whether it has changed isn't known", storage.Redacted(string(path)))
-		case errors.Is(err, fs.ErrNotExist) || path == "": // a pattern, whose files are listed, or an option that isn't set
-		case err != nil:
-			return err
-		case !info.IsDir():
-			if err := hashFile(h, string(path)); err != nil {
-				return err
+// hashData hashes the versions of the files that items are read from, and returns their paths: none where items are made up, or held in memory.
+func (p *Pipeline) hashData(ctx context.Context, h io.Writer) (paths []string, err error) {
+	if v, ok := p.source.(stages.Versioner); ok {
+		if versions := v.Versions(); versions != nil {
+			for path, version := range versions {
+				fmt.Fprintf(h, "%q %q\n", path, version)
+				paths = append(paths, path)
 			}
-		case !listed:
-			err := filepath.WalkDir(string(path), func(name string, d fs.DirEntry, err error) error {
-				if err != nil || d.IsDir() {
-					return errors.Join(err, ctx.Err())
-				}
-				return hashFile(h, name)
-			})
-			if err != nil {
-				return err
-			}
+			return paths, nil
 		}
 	}
-	return nil
+	if lister, ok := p.source.(stages.FileLister); ok && lister.Files() == nil {
+		return nil, fmt.Errorf("of some files that %s reads its items from no version is known, so that a change of them would go unnoticed",
+			p.Plan.Experiment.Stages[0].Address)
+	}
+	for _, path := range p.files {
+		if err := errors.Join(ctx.Err(), hashFile(h, path)); err != nil {
+			return nil, err
+		}
+	}
+	return p.files, nil
+}
+
+// covered reports whether a file, a folder's files or those that match a pattern are among files that are listed.
+func covered(path string, listed []string) bool {
+	if slices.Contains(listed, path) {
+		return true
+	}
+	prefix := strings.TrimRight(path, `/\`) + string(filepath.Separator)
+	if i := strings.IndexAny(path, "*?[{"); i >= 0 {
+		prefix = path[:i]
+	} else if storage.Remote(path) {
+		prefix = strings.TrimRight(path, "/") + "/"
+	}
+	return path != "" && slices.ContainsFunc(listed, func(file string) bool { return strings.HasPrefix(file, prefix) })
+}
+
+// hashPath hashes the version of a file, or of all files in a folder.
+func hashPath(ctx context.Context, h io.Writer, path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case storage.Remote(path):
+		return fmt.Errorf("of %s no version is known, so that a change of it would go unnoticed", storage.Redacted(path))
+	case errors.Is(err, fs.ErrNotExist): // an option that isn't set
+		return nil
+	case err != nil:
+		return err
+	case !info.IsDir():
+		return hashFile(h, path)
+	}
+	return filepath.WalkDir(path, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return errors.Join(err, ctx.Err())
+		}
+		return hashFile(h, name)
+	})
 }
 
 // hashFile hashes a file's name, size and time of change.

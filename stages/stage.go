@@ -54,6 +54,13 @@ type Orderer interface {
 	Order(r *rand.Rand, order []int32)
 }
 
+// Versioner is implemented by a Source that knows by what the contents of its files are told apart, wherever they lie.
+type Versioner interface {
+	// Versions yields the path of each file that items are read from, with what tells its content from what was there before, such as the
+	// server's tag. It is nil where that isn't known.
+	Versions() iter.Seq2[string, string]
+}
+
 // FileLister is implemented by a Source, or a Pool, that reads its items from files while the pipeline runs.
 type FileLister interface {
 	// Files yields the paths of all files that items are read from. It is nil where they aren't known.
