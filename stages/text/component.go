@@ -13,9 +13,9 @@ import (
 type component struct {
 	Type string `json:"type"`
 
-	Normalizers   []json.RawMessage `json:"normalizers"`
-	Pretokenizers []json.RawMessage `json:"pretokenizers"`
-	Processors    []json.RawMessage `json:"processors"`
+	Normalizers   []component `json:"normalizers"`
+	Pretokenizers []component `json:"pretokenizers"`
+	Processors    []component `json:"processors"`
 
 	Left       bool    `json:"strip_left"`
 	Right      bool    `json:"strip_right"`
@@ -37,6 +37,14 @@ type component struct {
 	SpecialTokens  map[string]struct {
 		IDs []int32 `json:"ids"`
 	} `json:"special_tokens"`
+}
+
+// unsupported reports a component of a kind by its type.
+func (c *component) unsupported(kind string) error {
+	if c.Type == "" {
+		return errors.New("a " + kind + " has no type")
+	}
+	return unsupported("the " + kind + " " + c.Type)
 }
 
 // pattern is what is looked for in a text.
@@ -66,31 +74,11 @@ type piece struct {
 	}
 }
 
-// read reads a component; null is one without a type.
-func read(raw json.RawMessage) (component, error) {
-	var c component
-	if len(raw) == 0 {
-		return c, nil
-	}
-	if err := json.Unmarshal(raw, &c); err != nil {
-		return c, jsonError(err)
-	}
-	if c.Type == "" && string(raw) != "null" {
-		return c, errors.New("a normalizer, pre_tokenizer or post_processor has no type")
-	}
-	return c, nil
-}
-
-func (t *tokenizer) addNormalizer(raw json.RawMessage) error {
-	c, err := read(raw)
-	if err != nil {
-		return err
-	}
+func (t *tokenizer) addNormalizer(c component) error {
 	switch c.Type {
-	case "":
 	case "Sequence":
-		for _, raw := range c.Normalizers {
-			if err := t.addNormalizer(raw); err != nil {
+		for _, part := range c.Normalizers {
+			if err := t.addNormalizer(part); err != nil {
 				return err
 			}
 		}
@@ -121,26 +109,21 @@ func (t *tokenizer) addNormalizer(raw json.RawMessage) error {
 		}
 		t.normalize = append(t.normalize, replaceAll(re, c.Content))
 	default:
-		return unsupported("the normalizer " + c.Type)
+		return c.unsupported("normalizer")
 	}
 	return nil
 }
 
-func (t *tokenizer) addPreTokenizer(raw json.RawMessage) error {
-	c, err := read(raw)
-	if err != nil {
-		return err
-	}
-	if t.model.byteLevel && c.Type != "" {
+func (t *tokenizer) addPreTokenizer(c component) error {
+	if t.model.byteLevel {
 		return unsupported("the pre_tokenizer " + c.Type + " after ByteLevel")
 	}
 	add := func(s preTokenizer) { t.split = append(t.split, s) }
 	is := func(b *bool, otherwise bool) bool { return b == nil && otherwise || b != nil && *b }
 	switch c.Type {
-	case "":
 	case "Sequence":
-		for _, raw := range c.Pretokenizers {
-			if err := t.addPreTokenizer(raw); err != nil {
+		for _, part := range c.Pretokenizers {
+			if err := t.addPreTokenizer(part); err != nil {
 				return err
 			}
 		}
@@ -186,7 +169,7 @@ func (t *tokenizer) addPreTokenizer(raw json.RawMessage) error {
 		}
 		add(s)
 	default:
-		return unsupported("the pre_tokenizer " + c.Type)
+		return c.unsupported("pre_tokenizer")
 	}
 	return nil
 }
@@ -216,16 +199,12 @@ func (c *component) splitter() (preTokenizer, error) {
 }
 
 // addPostProcessor adds the special tokens that stand around every sequence.
-func (t *tokenizer) addPostProcessor(raw json.RawMessage) error {
-	c, err := read(raw)
-	if err != nil {
-		return err
-	}
+func (t *tokenizer) addPostProcessor(c component) error {
 	switch c.Type {
-	case "", "ByteLevel": // it changes where tokens are said to lie alone
+	case "ByteLevel": // it changes where tokens are said to lie alone
 	case "Sequence":
-		for _, raw := range c.Processors {
-			if err := t.addPostProcessor(raw); err != nil {
+		for _, part := range c.Processors {
+			if err := t.addPostProcessor(part); err != nil {
 				return err
 			}
 		}
@@ -259,7 +238,7 @@ func (t *tokenizer) addPostProcessor(raw json.RawMessage) error {
 		t.before = append(before, t.before...)
 		t.after = append(t.after, after...)
 	default:
-		return unsupported("the post_processor " + c.Type)
+		return c.unsupported("post_processor")
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package text
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -33,6 +34,13 @@ func TestGPTSplit(t *testing.T) {
 	}
 }
 
+func parse(t *testing.T, text string) (c component) {
+	if err := json.Unmarshal([]byte(text), &c); err != nil {
+		t.Fatal(text, err)
+	}
+	return c
+}
+
 // The pre-tokenizers as their documentation shows them.
 func TestPreTokenizers(t *testing.T) {
 	split := func(pattern string, behavior string, invert bool) string {
@@ -60,7 +68,7 @@ func TestPreTokenizers(t *testing.T) {
 	}
 	for _, tt := range tests {
 		tok := &tokenizer{model: new(bpe)}
-		if err := tok.addPreTokenizer([]byte(tt.json)); err != nil {
+		if err := tok.addPreTokenizer(parse(t, tt.json)); err != nil {
 			t.Errorf("%s: %v", tt.json, err)
 			continue
 		}
@@ -96,7 +104,7 @@ func TestNormalizers(t *testing.T) {
 	}
 	for _, tt := range tests {
 		tok := new(tokenizer)
-		if err := tok.addNormalizer([]byte(tt.json)); err != nil {
+		if err := tok.addNormalizer(parse(t, tt.json)); err != nil {
 			t.Errorf("%s: %v", tt.json, err)
 			continue
 		}

@@ -165,6 +165,7 @@ func TestTokenizeValidate(t *testing.T) {
 		{with(nil, nil, write(`{"model":{"type":"BPE","vocab":{"a":0},"merges":["a a"]}}`)), `{tokenizer Unreadable tokenizer It can't be used: reading FOLDER: merge 1 makes "aa", which isn't in the vocabulary. false}`},
 		{with(nil, nil, write(`{"model":{"type":"BPE","vocab":{"a":0},"merges":[],"dropout":0.1}}`)), "{tokenizer Unsupported tokenizer It can't be used: reading FOLDER: dropout, which makes a tokenizer random, isn't supported. false}"},
 		{with(nil, nil, model(`"normalizer":{"type":"BertNormalizer"}`)), "{tokenizer Unsupported tokenizer It can't be used: reading FOLDER: the normalizer BertNormalizer isn't supported. false}"},
+		{with(nil, nil, model(`"normalizer":{}`)), "{tokenizer Unreadable tokenizer It can't be used: reading FOLDER: a normalizer has no type. false}"},
 		{with(nil, nil, model(`"pre_tokenizer":{"type":"Sequence","pretokenizers":[{"type":"UnicodeScripts"}]}`)), "{tokenizer Unsupported tokenizer It can't be used: reading FOLDER: the pre_tokenizer UnicodeScripts isn't supported. false}"},
 		{with(nil, nil, model(`"pre_tokenizer":{"type":"Split","pattern":{"Regex":"a(?=b)"},"behavior":"Isolated"}`)), "{tokenizer Unsupported tokenizer It can't be used: reading FOLDER: the regular expression a(?=b) isn't supported. false}"},
 		{with(nil, nil, model(`"post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"x"}}]}`)), `{tokenizer Unreadable tokenizer It can't be used: reading FOLDER: the template's special token "x" isn't among its special_tokens. false}`},

@@ -15,10 +15,10 @@ func (u unsupported) Error() string { return string(u) + " isn't supported" }
 // tokenizerFile is a tokenizer.json of Hugging Face's library tokenizers, as far as it matters for encoding. What it says
 // about truncation and padding doesn't: transformers replaces it by the arguments of each call, and so do attributes.
 type tokenizerFile struct {
-	AddedTokens   []addedToken    `json:"added_tokens"`
-	Normalizer    json.RawMessage `json:"normalizer"`
-	PreTokenizer  json.RawMessage `json:"pre_tokenizer"`
-	PostProcessor json.RawMessage `json:"post_processor"`
+	AddedTokens   []addedToken `json:"added_tokens"`
+	Normalizer    *component   `json:"normalizer"`
+	PreTokenizer  *component   `json:"pre_tokenizer"`
+	PostProcessor *component   `json:"post_processor"`
 	Model         struct {
 		Type         string          `json:"type"`
 		Vocab        json.RawMessage `json:"vocab"`
@@ -43,14 +43,18 @@ func parseTokenizer(data []byte, special bool) (*tokenizer, error) {
 	if err := t.setModel(&f); err != nil {
 		return nil, err
 	}
-	if err := t.addNormalizer(f.Normalizer); err != nil {
-		return nil, err
+	if c := f.Normalizer; c != nil {
+		if err := t.addNormalizer(*c); err != nil {
+			return nil, err
+		}
 	}
-	if err := t.addPreTokenizer(f.PreTokenizer); err != nil {
-		return nil, err
+	if c := f.PreTokenizer; c != nil {
+		if err := t.addPreTokenizer(*c); err != nil {
+			return nil, err
+		}
 	}
-	if special {
-		if err := t.addPostProcessor(f.PostProcessor); err != nil {
+	if c := f.PostProcessor; c != nil && special {
+		if err := t.addPostProcessor(*c); err != nil {
 			return nil, err
 		}
 	}
