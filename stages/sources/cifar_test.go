@@ -36,7 +36,7 @@ func TestCIFAR(t *testing.T) {
 		{"cifar100.bin", "coarse", 11, 20},
 	} {
 		t.Run(tt.file+" "+tt.labels, func(t *testing.T) {
-			path := format(tt.file)
+			path := formats(tt.file)
 			spec := &CIFAR{Files: []stages.Path{path, path}, Dataset: "auto", Labels: tt.labels}
 			if got := spec.Validate(); got != nil {
 				t.Errorf("Validate() = %v", got)
@@ -91,13 +91,13 @@ func TestCIFARProblems(t *testing.T) {
 }
 
 func TestCIFARErrors(t *testing.T) {
-	mixed := &CIFAR{Files: []stages.Path{format("cifar10.bin"), format("cifar100.bin")}, Dataset: "auto", Labels: "fine"}
+	mixed := &CIFAR{Files: []stages.Path{formats("cifar10.bin"), formats("cifar100.bin")}, Dataset: "auto", Labels: "fine"}
 	want := "reading testdata/formats/cifar100.bin: it is of cifar100 and the files before it are of cifar10; load one of them"
 	if _, err := mixed.Open(t.Context(), 1); text(err) != want {
 		t.Errorf("Open: %v\nwant  %s", err, want)
 	}
 
-	records, err := os.ReadFile(string(format("cifar10.bin")))
+	records, err := os.ReadFile(string(formats("cifar10.bin")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func TestCIFARErrors(t *testing.T) {
 
 func FuzzCIFAR(f *testing.F) {
 	for _, name := range []string{"cifar10.bin", "cifar100.bin"} {
-		data, err := os.ReadFile(string(format(name)))
+		data, err := os.ReadFile(string(formats(name)))
 		if err != nil {
 			f.Fatal(err)
 		}

@@ -20,7 +20,7 @@ func newCSV(path stages.Path) *CSV {
 }
 
 func TestCSV(t *testing.T) {
-	python, err := os.ReadFile(string(format("python.csv")))
+	python, err := os.ReadFile(string(formats("python.csv")))
 	if err != nil {
 		t.Fatal(err)
 	}

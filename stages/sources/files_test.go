@@ -13,8 +13,8 @@ import (
 	"github.com/pipectl/pipectl/stages/storage"
 )
 
-// format returns the path of a file that testdata/formats/make.py or its like made.
-func format(name string) stages.Path { return stages.Path(filepath.Join("testdata", "formats", name)) }
+// formats returns the path of a file that testdata/formats/make.py or its like made.
+func formats(name string) stages.Path { return stages.Path(filepath.Join("testdata", "formats", name)) }
 
 // written writes a file and returns its path.
 func written(tb testing.TB, name, content string) stages.Path {
@@ -65,9 +65,9 @@ func items(tb testing.TB, src stages.Source) []item {
 		it := item{Name: src.Name(i), Label: label, Type: e.Type.String()}
 		switch e.Type.Kind {
 		case stages.Tensor:
-			it.F32 = e.F32
+			it.F32 = append(it.F32, e.F32...)
 		case stages.Tokens:
-			it.I32 = e.I32
+			it.I32 = append(it.I32, e.I32...)
 		default:
 			it.U8 = string(e.U8)
 		}

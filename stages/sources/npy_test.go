@@ -56,7 +56,7 @@ func TestNPY(t *testing.T) {
 		{"labels.npy", []item{{Type: "int32 tokens [1]", I32: []int32{0}}, {Type: "int32 tokens [1]", I32: []int32{1}}, {Type: "int32 tokens [1]", I32: []int32{2}}}},
 	} {
 		t.Run(tt.file, func(t *testing.T) {
-			path := format(tt.file)
+			path := formats(tt.file)
 			spec := &NPY{Files: []stages.Path{path}}
 			if got := spec.Validate(); got != nil {
 				t.Errorf("Validate() = %v", got)
@@ -75,8 +75,8 @@ func TestNPY(t *testing.T) {
 }
 
 func TestNPYLabels(t *testing.T) {
-	vectors := format("vectors.npy")
-	spec := &NPY{Files: []stages.Path{vectors, vectors}, Labels: []stages.Path{format("labels.npy"), written(t, "more.npy", npyFile("'|u1'", "False", "(3,)", "\x07\x08\x09"))}}
+	vectors := formats("vectors.npy")
+	spec := &NPY{Files: []stages.Path{vectors, vectors}, Labels: []stages.Path{formats("labels.npy"), written(t, "more.npy", npyFile("'|u1'", "False", "(3,)", "\x07\x08\x09"))}}
 	if got := spec.Validate(); got != nil {
 		t.Errorf("Validate() = %v", got)
 	}
@@ -148,7 +148,7 @@ func TestNPYProblems(t *testing.T) {
 		{"object.npy", "it holds Python objects, which can't be read without running code; save an array of numbers, of rows of one shape"},
 		{"record.npy", "it is a structured array; save each of its fields by itself: numpy.save(path, a[field])"},
 	} {
-		path := format(tt.file)
+		path := formats(tt.file)
 		if files[tt.file] != "" || tt.file == "empty" {
 			path = in(dir, tt.file)[0]
 		}
@@ -164,7 +164,7 @@ func TestNPYProblems(t *testing.T) {
 			t.Errorf("%s: Output() = %v", tt.file, spec.Output())
 		}
 	}
-	spec := &NPY{Files: []stages.Path{format("vectors.npy")}, Labels: in(dir, "float")}
+	spec := &NPY{Files: []stages.Path{formats("vectors.npy")}, Labels: in(dir, "float")}
 	want := []stages.Problem{{Attribute: "labels", Summary: "Unusable file", Detail: `The file "DIR/float" can't be used: labels are whole numbers of one dimension, and these are of the type "<f4" and 2.`}}
 	if diff := cmp.Diff(want, problems(spec, dir)); diff != "" {
 		t.Error(diff)
@@ -178,13 +178,13 @@ func TestNPYErrors(t *testing.T) {
 		"negative": npyFile("'<i4'", "False", "(3,)", "\x01\x00\x00\x00\xff\xff\xff\xff\x00\x00\x00\x00"),
 		"one":      npyFile("'|u1'", "False", "(1,)", "\x01"),
 	})
-	vectors := format("vectors.npy")
+	vectors := formats("vectors.npy")
 	for _, tt := range []struct {
 		spec NPY
 		want string
 	}{
-		{NPY{Files: []stages.Path{vectors, format("planes.npy")}}, `reading testdata/formats/planes.npy: its rows are float32 1×2×3 of the type "<f4", and those of the files before it are float32 4×1×1 of "<f4"`},
-		{NPY{Files: []stages.Path{format("int32.npy"), format("int64.npy")}}, `reading testdata/formats/int64.npy: its rows are int32 tokens [2] of the type "<i8", and those of the files before it are int32 tokens [2] of "<i4"`},
+		{NPY{Files: []stages.Path{vectors, formats("planes.npy")}}, `reading testdata/formats/planes.npy: its rows are float32 1×2×3 of the type "<f4", and those of the files before it are float32 4×1×1 of "<f4"`},
+		{NPY{Files: []stages.Path{formats("int32.npy"), formats("int64.npy")}}, `reading testdata/formats/int64.npy: its rows are int32 tokens [2] of the type "<i8", and those of the files before it are int32 tokens [2] of "<i4"`},
 		{NPY{Files: []stages.Path{vectors}, Labels: in(dir, "one")}, "there are 3 rows and 1 labels; give files that belong together"},
 		{NPY{Files: []stages.Path{vectors}, Labels: in(dir, "negative")}, "reading DIR/negative: value 1 is -1, where labels count from 0"},
 		{NPY{Files: []stages.Path{vectors}, Labels: in(dir, "wide")}, "reading DIR/wide: value 1 is 4294967296, which doesn't fit in an int32"},
@@ -221,7 +221,7 @@ func TestNPYExtremes(t *testing.T) {
 
 func FuzzNPY(f *testing.F) {
 	for _, name := range []string{"vectors.npy", "planes.npy", "images.npy", "grey.npy", "int64.npy", "fortran.npy", "record.npy"} {
-		data, err := os.ReadFile(string(format(name)))
+		data, err := os.ReadFile(string(formats(name)))
 		if err != nil {
 			f.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import "github.com/pipectl/pipectl/stages"
 func Add(r *stages.Registry) {
 	r.Add(
 		cifarOperator(),
+		parquetOperator(),
 		tfRecordOperator(),
 		csvOperator(),
 		textLinesOperator(),

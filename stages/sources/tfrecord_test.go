@@ -36,7 +36,7 @@ func oneFeature(name, value string) string {
 // golden reads a file of testdata/formats.
 func golden(tb testing.TB, name string) string {
 	tb.Helper()
-	data, err := os.ReadFile(string(format(name)))
+	data, err := os.ReadFile(string(formats(name)))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestTFRecord(t *testing.T) {
 	} {
 		for file, second := range map[string]int{"packed.tfrecord": 215, "unpacked.tfrecord": 213} {
 			t.Run(tt.feature+" "+file, func(t *testing.T) {
-				path := format(file)
+				path := formats(file)
 				spec := newTFRecord(tt.feature, path, written(t, "empty", ""))
 				tt.set(spec)
 				if got := spec.Validate(); got != nil {
@@ -156,7 +156,7 @@ func TestTFRecordDamage(t *testing.T) {
 }
 
 func TestTFRecordProblems(t *testing.T) {
-	packed := format("packed.tfrecord")
+	packed := formats("packed.tfrecord")
 	names := "There are: embedding, image/class/label, image/class/text, image/encoded, names, nothing, tokens, wide."
 	for _, tt := range []struct {
 		name    string
@@ -175,8 +175,8 @@ func TestTFRecordProblems(t *testing.T) {
 		{"image's shape", newTFRecord("image/encoded", packed), func(s *TFRecord) { s.Shape = []int{2, 2} }, stages.Problem{Attribute: "shape", Summary: "Shape doesn't fit", Detail: `The shape for output = "image" is [height, width, 3].`}},
 		{"huge", newTFRecord("embedding", packed), func(s *TFRecord) { s.Shape = []int{1 << 31, 1 << 31, 1 << 31} }, stages.Problem{Attribute: "shape", Summary: "Shape too large", Detail: "An item has at most 536870912 values."}},
 		{"gzip", newTFRecord("tokens", written(t, "x.gz", "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00")), nil, stages.Problem{Attribute: "files", Summary: "Unusable file", Detail: `can't be used: it is compressed by gzip; unpack it: gunzip --keep.`}},
-		{"other", newTFRecord("tokens", format("vectors.npy")), nil, stages.Problem{Attribute: "files", Summary: "Unusable file", Detail: `The file "testdata/formats/vectors.npy" can't be used: it is no TFRecord file: the checksum of its length is 7b8fb3d6, where 277b0076 is stored: the file is damaged there.`}},
-		{"no file", newTFRecord("tokens", format("none")), nil, stages.Problem{Attribute: "files", Summary: "File not found", Detail: `There is no file "testdata/formats/none".`}},
+		{"other", newTFRecord("tokens", formats("vectors.npy")), nil, stages.Problem{Attribute: "files", Summary: "Unusable file", Detail: `The file "testdata/formats/vectors.npy" can't be used: it is no TFRecord file: the checksum of its length is 7b8fb3d6, where 277b0076 is stored: the file is damaged there.`}},
+		{"no file", newTFRecord("tokens", formats("none")), nil, stages.Problem{Attribute: "files", Summary: "File not found", Detail: `There is no file "testdata/formats/none".`}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if tt.set != nil {
@@ -272,7 +272,7 @@ func TestTFRecordErrors(t *testing.T) {
 			t.Errorf("record %d: %s\nwant      %s", i, got, w)
 		}
 	}
-	spec = newTFRecord("embedding", format("packed.tfrecord"))
+	spec = newTFRecord("embedding", formats("packed.tfrecord"))
 	spec.Shape = []int{4}
 	if got, want := readError(t, opened(t, spec), 0), `feature "embedding": it has 3 values, where an item of the type float32 4×1×1 has 4; mend the shape, or leave it out`; got != want {
 		t.Errorf("%s, want %s", got, want)

@@ -1,0 +1,165 @@
+package sources
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/encoding/thrift"
+	"github.com/parquet-go/parquet-go/format"
+
+	"github.com/pipectl/pipectl/stages/storage"
+)
+
+// parquetChunk is the part of a file that has a column's values of a row group.
+type parquetChunk struct {
+	file  storage.File
+	group parquet.RowGroup
+	meta  *format.ColumnMetaData
+}
+
+// chunkOf finds a column's part of a row group.
+func chunkOf(f storage.File, file *parquet.File, group, column int) (parquetChunk, error) {
+	c := parquetChunk{f, file.RowGroups()[group], &file.Metadata().RowGroups[group].Columns[column].MetaData}
+	if c.meta.Codec == format.Lz4Raw || c.meta.Codec == format.Lz4 {
+		// The library takes all memory there is where such a page is damaged.
+		return c, errors.New("it is compressed by LZ4, which isn't supported; write it with snappy or zstd")
+	}
+	start := c.start()
+	if start < 0 || c.meta.TotalCompressedSize < 0 || c.meta.TotalCompressedSize > f.Size()-start {
+		return c, fmt.Errorf("a column of row group %d has %d bytes from %d, and the file has %d: it is damaged", group, c.meta.TotalCompressedSize, start, f.Size())
+	}
+	return c, nil
+}
+
+// start returns where the pages begin.
+func (c parquetChunk) start() int64 {
+	return cmp.Or(c.meta.DictionaryPageOffset, c.meta.DataPageOffset)
+}
+
+// wholeChunk is the size in bytes up to which a chunk is read in one go.
+const wholeChunk = 64 << 20
+
+// open returns the file as far as the chunk goes, for reading within a context.
+func (c parquetChunk) open(ctx context.Context) (io.ReaderAt, error) {
+	if c.meta.TotalCompressedSize > wholeChunk {
+		return fileWithin{ctx, c.file}, nil
+	}
+	data := make([]byte, c.meta.TotalCompressedSize)
+	if err := readAt(ctx, c.file, data, c.start()); err != nil {
+		return nil, err
+	}
+	return chunkData{data, c.start()}, nil
+}
+
+// fileWithin reads a file within a context.
+type fileWithin struct {
+	ctx  context.Context
+	file storage.File
+}
+
+func (f fileWithin) ReadAt(p []byte, off int64) (int, error) {
+	return f.file.ReadAtContext(f.ctx, p, off)
+}
+
+// chunkData is a part of a file in memory.
+type chunkData struct {
+	data  []byte
+	start int64
+}
+
+func (c chunkData) ReadAt(p []byte, off int64) (int, error) {
+	if off -= c.start; off < 0 || off > int64(len(c.data)) {
+		return 0, io.EOF
+	}
+	n := copy(p, c.data[off:])
+	if n < len(p) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+// check compares the pages' headers to what the file's end says. The library takes memory for what they say.
+func (c parquetChunk) check(r io.ReaderAt) (err error) {
+	defer recovered(&err)
+	section := io.NewSectionReader(r, c.start(), c.meta.TotalCompressedSize)
+	b := bufio.NewReaderSize(section, 4096)
+	values := int64(0)
+	for pos := int64(0); pos < c.meta.TotalCompressedSize && values < c.meta.NumValues; {
+		var h format.PageHeader
+		protocol := new(thrift.CompactProtocol)
+		if err := thrift.NewDecoder(protocol.NewReader(b)).Decode(&h); err != nil {
+			return fmt.Errorf("the header of the page at byte %d is damaged: %w", c.start()+pos, err)
+		}
+		at, err := section.Seek(0, io.SeekCurrent)
+		if err != nil {
+			return err
+		}
+		end := at - int64(b.Buffered()) + int64(h.CompressedPageSize)
+		n := int64(0)
+		switch {
+		case h.DataPageHeader.Valid:
+			n = int64(h.DataPageHeader.V.NumValues)
+			values += n
+		case h.DataPageHeaderV2.Valid:
+			n = int64(h.DataPageHeaderV2.V.NumValues)
+			values += n
+		case h.DictionaryPageHeader.Valid:
+			n = int64(h.DictionaryPageHeader.V.NumValues)
+		}
+		if h.CompressedPageSize < 0 || end > c.meta.TotalCompressedSize || h.UncompressedPageSize < 0 ||
+			int64(h.UncompressedPageSize) > c.meta.TotalUncompressedSize || n < 0 || n > c.meta.NumValues {
+			return fmt.Errorf("the header of the page at byte %d says what can't be: it is damaged", c.start()+pos)
+		}
+		if _, err := section.Seek(end, io.SeekStart); err != nil {
+			return err
+		}
+		b.Reset(section)
+		pos = end
+	}
+	if values != c.meta.NumValues {
+		return fmt.Errorf("the pages have %d values, where the file's end says %d: it is damaged", values, c.meta.NumValues)
+	}
+	return nil
+}
+
+// decode appends the values of the rows to out. What was read before an error stays there.
+func (c parquetChunk) decode(ctx context.Context, column parquetColumn, out *packedRows) (err error) {
+	defer func() {
+		if err != nil && column.list {
+			out.cut() // it may go on
+		}
+	}()
+	defer recovered(&err)
+	r, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	if err := c.check(r); err != nil {
+		return err
+	}
+	pages := c.group.ColumnChunks()[column.index].(*parquet.FileColumnChunk).PagesFrom(r)
+	defer pages.Close()
+	buffer := make([]parquet.Value, 256)
+	for {
+		page, err := pages.ReadPage()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return withoutPath(err)
+		}
+		if err := column.decodePage(page, buffer, out); err != nil {
+			return err
+		}
+		parquet.Release(page)
+	}
+	if n := int64(len(out.starts)); n != c.group.NumRows() {
+		return fmt.Errorf("there are %d rows, where the file's end says %d: it is damaged", n, c.group.NumRows())
+	}
+	return nil
+}
