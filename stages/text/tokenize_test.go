@@ -198,7 +198,7 @@ func TestTokenizeErrors(t *testing.T) {
 			t.Errorf("%s of %q: error %v, want %s", tt.name, tt.text, err, tt.want)
 		}
 	}
-	small, err := parseTokenizer([]byte(`{"model":{"vocab":{"a":0,"b":1,"ab":2},"merges":["a b"]}}`), true)
+	small, err := parseTokenizer([]byte(`{"model":{"dropout":null,"unk_token":"","end_of_word_suffix":null,"vocab":{"a":0,"b":1,"ab":2},"merges":["a b"]}}`), true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,6 +219,19 @@ func TestTokenizeOutput(t *testing.T) {
 		out, err := s.Output(in)
 		if got := fmt.Sprint(out, " ", err); got != want {
 			t.Errorf("of %v: %s, want %s", in, got, want)
+		}
+	}
+}
+
+// Unknown characters are a token, each or in a row.
+func TestUnknown(t *testing.T) {
+	for fuse, want := range map[string][]int32{"false": {2, 0, 0, 1, 0}, "true": {2, 0, 1, 0}} {
+		tok, err := parseTokenizer([]byte(`{"model":{"unk_token":"?","fuse_unk":`+fuse+`,"vocab":{"?":0,"b":1,"ab":2,"a":3},"merges":[["a","b"]]}}`), true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := newWorker(tok).encode(nil, []byte("abéxbß")); err != nil || !slices.Equal(got, want) {
+			t.Errorf("fuse_unk = %s: %v with error %v, want %v", fuse, got, err, want)
 		}
 	}
 }

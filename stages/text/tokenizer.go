@@ -6,6 +6,10 @@ import (
 )
 
 // tokenizer is what a tokenizer's files say. It is read only, and serves all workers.
+//
+// It is our own because no library in Go does it: github.com/sugarme/tokenizer (0.3.0) drops runs of white space,
+// github.com/tiktoken-go/tokenizer has OpenAI's vocabularies alone, and github.com/daulet/tokenizers links a library in Rust
+// that has to be fetched first.
 type tokenizer struct {
 	raw        *addedTokens // looked for in the text as it is
 	normalized *addedTokens // looked for in the normalised text

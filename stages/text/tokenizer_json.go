@@ -24,7 +24,7 @@ type tokenizerFile struct {
 		Vocab        json.RawMessage `json:"vocab"`
 		Merges       json.RawMessage `json:"merges"`
 		Dropout      *float64        `json:"dropout"`
-		UnkToken     *string         `json:"unk_token"`
+		UnkToken     string          `json:"unk_token"`
 		FuseUnk      bool            `json:"fuse_unk"`
 		ByteFallback bool            `json:"byte_fallback"`
 		IgnoreMerges bool            `json:"ignore_merges"`
@@ -99,11 +99,7 @@ func (t *tokenizer) setModel(f *tokenizerFile) error {
 	}
 	t.model.fuseUnknown, t.model.whole, t.model.unknown = m.FuseUnk, m.IgnoreMerges, -1
 	t.model.prefix, t.model.suffix = m.Prefix, m.Suffix
-	if m.UnkToken != nil {
-		id, ok := t.model.vocab[*m.UnkToken]
-		if !ok {
-			return fmt.Errorf("the unk_token %q isn't in the vocabulary", *m.UnkToken)
-		}
+	if id, ok := t.model.vocab[m.UnkToken]; ok && m.UnkToken != "" { // GPT-2's file has it empty
 		t.model.unknown = id
 	}
 	if m.ByteFallback {

@@ -2,7 +2,8 @@
 """Makes the files of this folder: sound files, and what torchaudio makes of them and of wave.f32.
 
 Needs torchaudio 0.13.1 (with torch 1.13.0), soundfile 0.12.1 (with libsndfile 1.2.0) and the program flac 1.4.2: Debian 12's
-python3-torchaudio, python3-soundfile and flac. (libsndfile writes the time into the files with floats.) *.f32 are little-endian float32 values, one channel after the other.
+python3-torchaudio, python3-soundfile and flac. *.f32 are little-endian float32 values, one channel after the other. Files
+with floats differ from time to time, because libsndfile writes the time into them.
 """
 import os
 import struct
