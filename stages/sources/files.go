@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"iter"
+	"math/rand/v2"
 	"path"
 	"path/filepath"
 	"slices"
@@ -77,6 +78,23 @@ func (s *fileSet) Len() int { return s.count }
 func (s *fileSet) locate(i int) (file, record int) {
 	file = sort.Search(len(s.firsts), func(n int) bool { return s.firsts[n] > i }) - 1
 	return file, i - s.firsts[file]
+}
+
+// shuffleBlocks fills order with the blocks of items that begin at firsts, in an order drawn from r, and then shuffles windows of it, each by itself.
+func shuffleBlocks(r *rand.Rand, order []int32, firsts []int, window int) {
+	rest := order
+	for _, n := range r.Perm(len(firsts)) {
+		end := len(order)
+		if n+1 < len(firsts) {
+			end = firsts[n+1]
+		}
+		for i := firsts[n]; i < end; i++ {
+			rest[0], rest = int32(i), rest[1:]
+		}
+	}
+	for window := range slices.Chunk(order, window) {
+		r.Shuffle(len(window), func(i, j int) { window[i], window[j] = window[j], window[i] })
+	}
 }
 
 // Files yields the paths of the files. It is nil where one isn't this machine's.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"sort"
 
@@ -22,6 +23,7 @@ type Parquet struct {
 	Column      string        `hcl:"column" doc:"The column that items are: bytes, text, numbers, lists of numbers, or images as Hugging Face stores them, whose \x60bytes\x60 are taken. A part of a column is written \x60\"column.part\"\x60."`
 	LabelColumn string        `hcl:"label_column,optional" doc:"The column with the items' labels: whole numbers from 0, or names of classes, which are numbered 0, 1, … in the order of their names; \x60\"\"\x60 where they have none."`
 	Sample
+	Buffer  int  `hcl:"buffer,optional" min:"0" doc:"With \x60shuffle\x60: shuffle the row groups, and then so many rows at a time, as they come. 0 shuffles all rows."`
 	Shuffle bool `hcl:"shuffle,optional" doc:"Give each epoch's items in a new order, drawn from the experiment's seed."`
 }
 
@@ -34,9 +36,10 @@ func parquetOperator() stages.Operator {
 a null is an error. The compressions snappy, gzip, zstd and brotli are known, and all encodings of Parquet 2. Where Hugging Face's
 metadata name the classes, there are as many.
 
-A row group is unpacked when the first of its rows is needed. The last few are kept in memory; with ` + "`shuffle = true`" + `, where any row may come next,
-each is unpacked once, to a temporary file without a name that goes with the process: it needs as much room in the temporary folder
-(` + "`TMPDIR`" + `) as the column takes unpacked. The labels are read when the files are opened.`,
+A row group is unpacked when the first of its rows is needed, and the last few are kept in memory. With ` + "`shuffle = true`" + ` any row may come next, so that
+each row group is unpacked once to a temporary file without a name, which goes with the process: it needs as much room in the temporary
+folder (` + "`TMPDIR`" + `) as the column takes unpacked. With ` + "`buffer`" + ` the row groups come in a new order, and the rows of that stream are shuffled in windows of so
+many: less evenly, but without such a file; memory holds the row groups of two windows. The labels are read when the files are opened.`,
 		New: func() any { return &Parquet{Sample: Sample{Output: "auto"}} },
 	}
 }
@@ -93,6 +96,9 @@ func (s *Parquet) open(ctx context.Context, path string, f storage.File) (p parq
 // Validate reports files that are missing or of another format, and columns that they don't have.
 func (s *Parquet) Validate() []stages.Problem {
 	_, problems := s.look()
+	if s.Buffer > 0 && !s.Shuffle {
+		problems = append(problems, stages.Problem{Attribute: "buffer", Summary: "Buffer without shuffling", Detail: "The buffer is what row groups are shuffled in: set shuffle = true, or leave buffer out."})
+	}
 	return problems
 }
 
@@ -119,7 +125,7 @@ func (s *Parquet) Shuffled() bool { return s.Shuffle }
 
 // Open reads the files' metadata, and the labels.
 func (s *Parquet) Open(ctx context.Context, _ uint64) (stages.Source, error) {
-	src := &parquetSource{rows: rowGroups{keep: keptBytes, groups: make(map[int]*rowGroup)}}
+	src := &parquetSource{rows: rowGroups{keep: keptBytes, least: 2, groups: make(map[int]*rowGroup)}}
 	labels := labelReader{numbers: make(map[string]int32)}
 	var err error
 	src.fileSet, err = openFiles(ctx, s.Files, func(set *fileSet, path string, f storage.File) (int, error) {
@@ -159,13 +165,32 @@ func (s *Parquet) Open(ctx context.Context, _ uint64) (stages.Source, error) {
 		return nil, err
 	}
 	src.labels, src.classes, err = labels.finish()
-	if err == nil && s.Shuffle {
+	if err == nil && s.Shuffle && s.Buffer == 0 {
 		src.rows.spool, err = newSpoolFile()
 	}
 	if err != nil {
 		return nil, errors.Join(err, src.Close())
 	}
-	return src, nil
+	if s.Buffer == 0 {
+		return src, nil
+	}
+	src.rows.least = 2 * (s.Buffer*len(src.groups)/src.count + 2)
+	return &bufferedRows{src, s.Buffer}, nil
+}
+
+// bufferedRows is shuffled by row groups and windows of rows.
+type bufferedRows struct {
+	*parquetSource
+	window int
+}
+
+// Order gives the row groups in an order drawn from r, and their rows in windows each of which is in an order of its own.
+func (s *bufferedRows) Order(r *rand.Rand, order []int32) {
+	firsts := make([]int, len(s.groups))
+	for n, g := range s.groups {
+		firsts[n] = g.first
+	}
+	shuffleBlocks(r, order, firsts, s.window)
 }
 
 // classesOf returns how many names of classes Hugging Face's metadata have for a column, or 0.

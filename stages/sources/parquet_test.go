@@ -5,8 +5,11 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
+	"sort"
 	"strings"
 	"sync"
 	"testing"
@@ -266,10 +269,60 @@ func TestParquetWorkers(t *testing.T) {
 	}
 }
 
+// TestParquetBuffer reads rows in an order of row groups and windows, in which each row group is unpacked once.
+func TestParquetBuffer(t *testing.T) {
+	path := formats("duckdb_groups.parquet")
+	spec := newParquet("text", path, path, path, path)
+	spec.Buffer = 3000
+	want := []stages.Problem{{Attribute: "buffer", Summary: "Buffer without shuffling", Detail: "The buffer is what row groups are shuffled in: set shuffle = true, or leave buffer out."}}
+	if diff := gocmp.Diff(want, spec.Validate()); diff != "" {
+		t.Error(diff)
+	}
+	spec.Shuffle = true
+	if got := spec.Validate(); got != nil {
+		t.Errorf("Validate() = %v", got)
+	}
+	src := opened(t, spec).(*bufferedRows)
+	src.rows.keep = 0
+	order := make([]int32, src.Len())
+	src.Order(rand.New(rand.NewPCG(1, 2)), order)
+	sorted := slices.Sorted(slices.Values(order))
+	for i, v := range sorted {
+		if int(v) != i {
+			t.Fatalf("row %d is missing or comes twice", i)
+		}
+	}
+	if slices.Equal(order, sorted) {
+		t.Error("the order is that of the files")
+	}
+	unpacked := make(map[int]int)
+	out := new(stages.Element)
+	for _, i := range order {
+		n := sort.Search(len(src.groups), func(n int) bool { return src.groups[n].first > int(i) }) - 1
+		if g := src.rows.groups[n]; g == nil {
+			unpacked[n]++
+		}
+		if _, err := src.Read(&stages.Call{Context: t.Context()}, int(i), out); err != nil {
+			t.Fatal(err)
+		}
+		if want := fmt.Sprint("né ", i%5000); string(out.U8) != want {
+			t.Fatalf("row %d is %q", i, out.U8)
+		}
+	}
+	if len(unpacked) != 12 || len(src.rows.groups) == 12 {
+		t.Errorf("%d of 12 row groups were read, and %d are still in memory", len(unpacked), len(src.rows.groups))
+	}
+	for n, times := range unpacked {
+		if times != 1 {
+			t.Errorf("row group %d was unpacked %d times", n, times)
+		}
+	}
+}
+
 // TestRowGroups unpacks more than is kept in memory.
 func TestRowGroups(t *testing.T) {
 	for _, spooled := range []bool{false, true} {
-		r := rowGroups{keep: 8 << 20, groups: make(map[int]*rowGroup)}
+		r := rowGroups{keep: 8 << 20, least: 2, groups: make(map[int]*rowGroup)}
 		if spooled {
 			var err error
 			if r.spool, err = newSpoolFile(); err != nil {

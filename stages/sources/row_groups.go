@@ -151,7 +151,8 @@ func (s *spoolFile) Close() error {
 // rowGroups unpacks each row group when it is first needed, once where there is a spool; otherwise the last few are kept.
 type rowGroups struct {
 	spool  *spoolFile
-	keep   int // bytes of the last groups that are kept in memory; two groups are in any case
+	keep   int // bytes of the last groups that are kept in memory
+	least  int // groups that are kept in any case
 	mu     sync.Mutex
 	groups map[int]*rowGroup
 	recent []int // the groups in memory, the last used last
@@ -206,7 +207,7 @@ func (r *rowGroups) drop(more int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.bytes += more
-	for len(r.recent) > 2 && r.bytes > r.keep {
+	for len(r.recent) > r.least && r.bytes > r.keep {
 		n := r.recent[0]
 		g := r.groups[n]
 		if !g.mu.TryLock() {

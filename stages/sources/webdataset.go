@@ -29,6 +29,7 @@ type WebDataset struct {
 	Label    string        `hcl:"label,optional" doc:"The extension of the member with the label; \x60\"\"\x60 where samples have none."`
 	LabelKey string        `hcl:"label_key,optional" doc:"Where the label's member is JSON, the key of its object that holds the label."`
 	Labels   string        `hcl:"labels,optional" enum:"numbers,names" doc:"What labels are: whole numbers from 0, or names of classes, which are numbered 0, 1, … in the order of their names."`
+	Index    stages.Path   `hcl:"index,optional" doc:"A folder for what was found in the shards, from which later runs take it; it is made where there is none."`
 	Shuffle  bool          `hcl:"shuffle,optional" doc:"Give each epoch's items in a new order, drawn from the experiment's seed."`
 	Buffer   int           `hcl:"buffer,optional" min:"0" doc:"With \x60shuffle\x60: shuffle the shards, and then so many samples at a time, as they come. 0 shuffles all samples."`
 }
@@ -46,7 +47,8 @@ The item is the bytes of the member that ` + "`data`" + ` names; with ` + "`data
 its rows), all of one shape, except for tokens. Text (` + "`txt`, `json`" + `) is opaque bytes.
 
 Opening a data set reads the headers of all members, and the labels, but passes over the rest: one short read a sample, so that every item can be
-read by itself. So ` + "`shuffle`" + ` draws from all items evenly, and each item from a server is one request; more ` + "`workers`" + ` have more of them under way.
+read by itself. For many samples on a server that takes minutes: ` + "`index`" + ` keeps what was found, for as long as a shard's size and version (its time of change, or the
+server's tag) stay what they are. So ` + "`shuffle`" + ` draws from all items evenly, and each item from a server is one request; more ` + "`workers`" + ` have more of them under way.
 With ` + "`buffer`" + ` the shards come in a new order, and the samples of that stream are shuffled in windows of so many: less evenly, but from servers in requests of
 4 MiB, ahead of the readers, as without ` + "`shuffle`" + `. Memory holds two windows of samples then, and 64 MiB besides.
 
@@ -211,17 +213,7 @@ type bufferedSource struct {
 
 // Order gives the shards in an order drawn from r, and their samples in windows each of which is in an order of its own.
 func (s *bufferedSource) Order(r *rand.Rand, order []int32) {
-	shards := r.Perm(len(s.samples))
-	rest := order
-	for _, shard := range shards {
-		for i := range s.samples[shard] {
-			rest[i] = int32(s.firsts[shard] + i)
-		}
-		rest = rest[len(s.samples[shard]):]
-	}
-	for window := range slices.Chunk(order, s.window) {
-		r.Shuffle(len(window), func(i, j int) { window[i], window[j] = window[j], window[i] })
-	}
+	shuffleBlocks(r, order, s.firsts, s.window)
 }
 
 func (s *wdsSource) open(ctx context.Context, spec *WebDataset) error {
@@ -244,7 +236,7 @@ func (s *wdsSource) open(ctx context.Context, spec *WebDataset) error {
 	group.SetLimit(indexers(s.paths))
 	for i, f := range s.files {
 		group.Go(func() (err error) {
-			if s.samples[i], err = spec.index(ctx, f, window(s.paths[i]), math.MaxInt); err != nil {
+			if s.samples[i], err = spec.samples(ctx, s.paths[i], f); err != nil {
 				return fmt.Errorf("reading %s: %w", s.names[i], withoutPath(err))
 			}
 			return nil
