@@ -35,8 +35,7 @@ func openInterleaved(ctx context.Context, e *Experiment, loads []Stage) (m *inte
 		}
 		m.sources = append(m.sources, src)
 		m.first = append(m.first, m.Len()+src.Len())
-		if n := m.sources[0].Classes(); src.Classes() != n {
-			err = fmt.Errorf("its labels count %d classes, and those of %s %d: the same label must mean the same in all", src.Classes(), loads[0].Address, n)
+		if err := sameClasses(loads[0].Address, m.sources[0], src); err != nil {
 			return m, &StageError{Address: load.Address, Err: err}
 		}
 	}
@@ -61,6 +60,24 @@ func openInterleaved(ctx context.Context, e *Experiment, loads []Stage) (m *inte
 		}
 	}
 	return m, nil
+}
+
+// sameClasses returns an error where the labels of a source don't mean the same as those of the first, as far as that is known.
+func sameClasses(address string, first, src stages.Source) error {
+	if n := first.Classes(); src.Classes() != n {
+		return fmt.Errorf("its labels count %d classes, and those of %s %d: the same label must mean the same in all", src.Classes(), address, n)
+	}
+	a, named := first.(stages.ClassNamer)
+	b, both := src.(stages.ClassNamer)
+	if !named || !both {
+		return nil
+	}
+	for label, name := range b.ClassNames() {
+		if want := a.ClassNames()[label]; name != want {
+			return fmt.Errorf("its label %d stands for %q, and that of %s for %q: the same label must mean the same in all", label, name, address, want)
+		}
+	}
+	return nil
 }
 
 // epoch returns how many items an epoch has.

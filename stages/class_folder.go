@@ -67,7 +67,7 @@ func (c ClassFolder) source(classes []string, files func(class string) ([]string
 	if len(classes) > math.MaxInt32 {
 		return nil, fmt.Errorf("%d classes are too many", len(classes))
 	}
-	src := &folderSource{kind: c.Kind, classes: len(classes)}
+	src := &folderSource{kind: c.Kind, classes: classes}
 	var empty []string
 	for label, class := range classes {
 		files, err := files(class)
@@ -184,13 +184,16 @@ type folderItem struct {
 type folderSource struct {
 	kind    string
 	items   []folderItem
-	classes int
+	classes []string
 	client  *storage.Client // of remote files; nil for a folder of this machine
 }
 
 func (s *folderSource) Len() int          { return len(s.items) }
 func (s *folderSource) Name(i int) string { return s.items[i].path }
-func (s *folderSource) Classes() int      { return s.classes }
+func (s *folderSource) Classes() int      { return len(s.classes) }
+
+// ClassNames returns the names of the folders.
+func (s *folderSource) ClassNames() []string { return s.classes }
 
 func (s *folderSource) Close() error {
 	if s.client != nil {

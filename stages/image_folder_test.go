@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -100,8 +101,8 @@ func TestImageFolder(t *testing.T) {
 	if len(files) != len(want) || files[7] != src.Name(7) {
 		t.Errorf("%d files, %q", len(files), files)
 	}
-	if src.Classes() != 4 {
-		t.Errorf("%d classes, want 4", src.Classes())
+	if names := src.(ClassNamer).ClassNames(); src.Classes() != 4 || !slices.Equal(names, []string{"Zebra", "cat", "dog", "linked"}) {
+		t.Errorf("%d classes, %q", src.Classes(), names)
 	}
 }
 

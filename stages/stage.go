@@ -61,6 +61,12 @@ type Versioner interface {
 	Versions() iter.Seq2[string, string]
 }
 
+// ClassNamer is implemented by a Source that knows what its labels mean.
+type ClassNamer interface {
+	// ClassNames returns the names of the classes, in the order of the labels.
+	ClassNames() []string
+}
+
 // FileLister is implemented by a Source, or a Pool, that reads its items from files while the pipeline runs.
 type FileLister interface {
 	// Files yields the paths of all files that items are read from. It is nil where they aren't known.
