@@ -191,11 +191,7 @@ func (c *component) splitter() (preTokenizer, error) {
 			return g, nil
 		}
 	}
-	re, err := c.Pattern.compile()
-	if err != nil {
-		return nil, err
-	}
-	return expression{re, b, c.Invert}, nil
+	return newExpression(c.Pattern, b, c.Invert)
 }
 
 // addPostProcessor adds the special tokens that stand around every sequence.

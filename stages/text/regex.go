@@ -1,7 +1,6 @@
 package text
 
 import (
-	"fmt"
 	"regexp"
 	"strings"
 )
@@ -13,6 +12,10 @@ const (
 	digitClass = `\p{Nd}`
 )
 
+// spacesAtEnd is what the expressions of GPT-2 and its successors end with: of white space before something else the last
+// character isn't in the match, if there are several.
+const spacesAtEnd = `|\s+(?!\S)|\s+`
+
 // compile returns the expression of a pattern, where Go's package regexp can take it with the same meaning.
 func (p *pattern) compile() (*regexp.Regexp, error) {
 	switch {
@@ -21,15 +24,12 @@ func (p *pattern) compile() (*regexp.Regexp, error) {
 	case p.Regex == nil:
 		return nil, unsupported("an empty pattern")
 	}
-	expression, ok := translate(*p.Regex)
-	if !ok {
-		return nil, unsupported(fmt.Sprintf("the regular expression %s", *p.Regex))
+	if expression, ok := translate(*p.Regex); ok {
+		if re, err := regexp.Compile(expression); err == nil {
+			return re, nil
+		}
 	}
-	re, err := regexp.Compile(expression)
-	if err != nil {
-		return nil, unsupported(fmt.Sprintf("the regular expression %s", *p.Regex))
-	}
-	return re, nil
+	return nil, unsupported("the regular expression " + *p.Regex)
 }
 
 // translate writes an expression of Oniguruma's for Go. It reports false for what only looks the same: boundaries, which

@@ -3,6 +3,7 @@ package text
 import (
 	"bytes"
 	"regexp"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 )
@@ -103,16 +104,49 @@ func (l literal) apply(p *pieces) {
 // expression splits at the matches of a regular expression.
 type expression struct {
 	re       *regexp.Regexp
+	spaces   int // the group of spacesAtEnd's white space; 0: the expression doesn't end with it
 	behavior behavior
 	invert   bool
+}
+
+// newExpression returns a splitter at the matches of p.
+func newExpression(p pattern, b behavior, invert bool) (expression, error) {
+	x := expression{behavior: b, invert: invert}
+	before, ends := "", false
+	if p.Regex != nil {
+		before, ends = strings.CutSuffix(*p.Regex, spacesAtEnd)
+	}
+	if ends {
+		before = "(?:" + before + `)|(\s+)`
+		p.Regex = &before
+	}
+	var err error
+	if x.re, err = p.compile(); ends && err == nil {
+		x.spaces = x.re.NumSubexp()
+	}
+	return x, err
 }
 
 func (x expression) apply(p *pieces) {
 	c := cutter{pieces: p, behavior: x.behavior, invert: x.invert}
 	p.cut(func(p *pieces, piece span) {
 		c.begin(piece)
-		for _, m := range x.re.FindAllIndex(p.text[piece.start:piece.end], -1) {
-			c.match(piece.start+m[0], piece.start+m[1])
+		for at := piece.start; at < piece.end; {
+			m := x.re.FindSubmatchIndex(p.text[at:piece.end])
+			if m == nil {
+				break
+			}
+			start, end := at+m[0], at+m[1]
+			if x.spaces > 0 && m[2*x.spaces] >= 0 && end < piece.end {
+				if _, n := utf8.DecodeLastRune(p.text[start:end]); end-n > start {
+					end -= n
+				}
+			}
+			c.match(start, end)
+			if at = end; start == end { // it matches nothing, which is everywhere
+				_, n := utf8.DecodeRune(p.text[at:piece.end])
+				at += n
+			}
 		}
 		c.finish(piece)
 	})

@@ -8,15 +8,19 @@ import (
 	"testing"
 )
 
-// The hand-written splitters split random texts as the expressions that they stand for.
+// The hand-written splitters split random texts as the expressions that they stand for, and Go's expressions as others'.
 func TestGPTSplit(t *testing.T) {
-	splits := golden(t).Splits
+	splits, o200k := golden(t).Splits, golden(t).O200K
+	other, err := newExpression(pattern{Regex: &o200k}, isolated, false)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if len(splits) != 300 {
 		t.Fatalf("%d texts", len(splits))
 	}
 	for _, row := range splits {
 		text := row[0].(string)
-		for i, g := range []gptSplit{{}, {modern: true, digits: 3}, {modern: true, digits: 1}} {
+		for i, g := range []preTokenizer{gptSplit{}, gptSplit{modern: true, digits: 3}, gptSplit{modern: true, digits: 1}, other} {
 			var p pieces
 			p.set([]byte(text), true)
 			g.apply(&p)

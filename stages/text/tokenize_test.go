@@ -19,7 +19,8 @@ import (
 type expected struct {
 	Texts  []string
 	IDs    map[string][][]int32 // by tokenizer
-	Splits [][]any              // a text, and the lengths of its pieces by GPT-2's, Llama 3's and Qwen 2's expressions
+	O200K  string               // the expression of OpenAI's vocabulary of this name
+	Splits [][]any              // a text, and the lengths of its pieces by GPT-2's, Llama 3's and Qwen 2's expressions and o200k's
 }
 
 func golden(tb testing.TB) (e expected) {

@@ -19,6 +19,9 @@ random.seed(6)
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 MODERN = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}%s| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 LLAMA3, QWEN = MODERN % "{1,3}", MODERN % ""
+upper, lower, ending = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]", r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+O200K = (rf"[^\r\n\p{{L}}\p{{N}}]?{upper}*{lower}+{ending}|[^\r\n\p{{L}}\p{{N}}]?{upper}+{lower}*{ending}"
+         r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+")
 CLIP = r"'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
 
 visible = [*range(33, 127), *range(161, 173), *range(174, 256)]
@@ -194,6 +197,6 @@ some = "aZé日ßſǅ 5½٣Ⅷ  \t\n\r\u00a0\u2003\u2028\u0085'''stmdrevl.!_-¿�
 splits = []
 for _ in range(300):
     text = "".join(random.choices(some, k=random.randint(1, 14)))
-    splits.append([text, *([len(w.encode()) for w in regex.findall(p, text)] for p in (GPT2, LLAMA3, QWEN))])
+    splits.append([text, *([len(w.encode()) for w in regex.findall(p, text)] for p in (GPT2, LLAMA3, QWEN, O200K))])
 
-json.dump({"texts": texts, "ids": expected, "splits": splits}, open("expected.json", "w"), ensure_ascii=False, separators=(",", ":"))
+json.dump({"texts": texts, "ids": expected, "o200k": O200K, "splits": splits}, open("expected.json", "w"), ensure_ascii=False, separators=(",", ":"))
