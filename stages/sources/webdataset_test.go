@@ -13,10 +13,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -424,6 +426,57 @@ func TestWebDatasetBuffer(t *testing.T) {
 	if n := requests.Load(); n > 4 { // of 4 MiB: 1, 2 and 1
 		t.Errorf("%d requests", n)
 	}
+}
+
+// TestWebDatasetIndex checks that what was found in shards isn't looked for again, unless a shard or what is looked for has changed.
+func TestWebDatasetIndex(t *testing.T) {
+	var members []string
+	for i := range 5 {
+		members = append(members, fmt.Sprintf("%d.jpg", i), strings.Repeat("x", 100_000), fmt.Sprintf("%d.cls", i), fmt.Sprint(i), fmt.Sprintf("%d.id", i), "7")
+	}
+	members = append(members, "bad.cls", "0")
+	var requests atomic.Int64
+	data, tag := []byte(shard(members...)), "1"
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		requests.Add(1)
+		w.Header().Set("ETag", strconv.Quote(tag))
+		http.ServeContent(w, r, "s.tar", time.Time{}, bytes.NewReader(data))
+	}))
+	defer site.Close()
+	kept := filepath.Join(t.TempDir(), "new", "index")
+	open := func(label string, looked bool) {
+		t.Helper()
+		spec := newWebDataset(stages.Path(site.URL + "/s.tar"))
+		spec.Label, spec.Index = label, stages.Path(kept)
+		requests.Store(0)
+		src := opened(t, spec)
+		if n := requests.Load(); n == 0 || looked != (n > 1) {
+			t.Errorf("%d requests", n)
+		}
+		want := map[string]int32{"cls": 3, "id": 7}[label]
+		if got, err := src.Read(&stages.Call{Context: t.Context()}, 3, new(stages.Element)); err != nil || got != want {
+			t.Errorf("label %d, want %d, error %v", got, want, err)
+		}
+		if got, want := readError(t, src, 5), "the sample bad at byte "; src.Len() != 6 || !strings.HasPrefix(got, want) {
+			t.Errorf("%d items, error %q", src.Len(), got)
+		}
+	}
+	open("cls", true)
+	open("cls", false)
+	open("id", true)
+	tag = "2"
+	open("cls", true)
+	files, err := filepath.Glob(kept + "/*")
+	if err != nil || len(files) != 3 {
+		t.Fatalf("files %q, error %v", files, err)
+	}
+	for _, f := range files {
+		if err := os.Truncate(f, 50); err != nil {
+			t.Fatal(err)
+		}
+	}
+	open("cls", true)
+	open("cls", false)
 }
 
 func TestBraces(t *testing.T) {
