@@ -14,6 +14,7 @@ type feeder struct {
 	layout layout
 	order  indexer       // of the source's items; nil where items come from a cache
 	cache  *cache.Memory // nil where they come from the source
+	ahead  int           // how many places further down a disk's records may be fetched from; 0: there is none
 
 	mu     sync.Mutex
 	room   sync.Cond
@@ -65,6 +66,9 @@ func (f *feeder) item(seq int64) item {
 	it := item{Item: stages.Item{Seq: seq, Epoch: epoch}}
 	if f.cache == nil {
 		it.Index = f.order.index(epoch, pos)
+		if f.ahead > 0 && pos+f.ahead < f.layout.epoch {
+			it.ahead = f.order.index(epoch, pos+f.ahead) + 1
+		}
 		return it
 	}
 	it.take(f.cache.Get(pos))

@@ -110,6 +110,9 @@ func (k *keeper) get(it *item, el *stages.Element) bool {
 	if disk == nil {
 		return false
 	}
+	if it.ahead > 0 {
+		disk.Fetch(it.ahead - 1)
+	}
 	label, ok, err := disk.Get(it.Index, el)
 	if damage := (*cache.DamageError)(nil); errors.As(err, &damage) && k.giveUp(disk) {
 		k.warn("%v. The rest of this run makes its items anew, and the next run the cache.", err)
@@ -276,6 +279,23 @@ func (p *Pipeline) pass(ctx context.Context, first int64) error {
 	err := errors.Join(r.end(), ctx.Err())
 	done()
 	return err
+}
+
+const (
+	fetchedBytes = 16 << 20 // that are fetched ahead from a disk: more than it gives in the time that it takes to answer
+	mostAhead    = 64       // records
+)
+
+// lookahead returns how many items ahead records are fetched.
+func (p *Pipeline) lookahead() int {
+	for _, k := range p.keepers {
+		if disk := k.disk.Load(); disk != nil {
+			if items, _, stored := disk.Size(); items > 0 {
+				return min(max(int(fetchedBytes*int64(items)/max(stored, 1)), 1), mostAhead)
+			}
+		}
+	}
+	return 0
 }
 
 // serve gives an item what a checkpoint keeps of it. It reports false where none does.

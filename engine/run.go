@@ -124,7 +124,7 @@ func (p *Pipeline) newRun(ctx context.Context, probe Probe, first, end int64) *r
 		r.feeder.cache = p.caches[probe.To]
 	} else {
 		r.feeder.order = p.order()
-		r.keepers = p.keepers
+		r.keepers, r.feeder.ahead = p.keepers, p.lookahead()
 	}
 	pool := p.batches
 	if probe.From > 0 && probe.From <= plan.batch && probe.To > plan.batch {

@@ -55,7 +55,8 @@ type Disk struct {
 
 	sealed    atomic.Bool // nothing above changes any more
 	discarded bool
-	mapped    []byte // the file, once it is sealed; nil where it is read by calls
+	mapped    []byte       // the file, once it is sealed; nil where it is read by calls
+	fetches   atomic.Int32 // how many more records are fetched ahead, since one had to be waited for
 
 	encoder *zstd.Encoder
 	decoder *zstd.Decoder
@@ -345,13 +346,48 @@ func (d *Disk) Get(i int, out *stages.Element) (label int32, ok bool, err error)
 	if !e.kept() {
 		return 0, false, nil
 	}
-	switch err := d.read(i, &e, sealed, out); {
+	timed := sealed && (e.stored >= timedBytes || i%timedEvery == 0)
+	var start time.Time
+	if timed {
+		start = time.Now()
+	}
+	err = d.read(i, &e, sealed, out)
+	if timed && time.Since(start) > d.patience(&e) {
+		d.fetches.Store(fetchedAhead)
+	}
+	switch {
 	case err == nil:
 		return e.label, true, nil
 	case sealed:
 		return 0, false, &DamageError{d.Path(), fmt.Sprintf("the record of item %d: %v", i, err)}
 	}
 	return 0, false, nil // its room may have become another's meanwhile
+}
+
+const (
+	timedBytes   = 16 << 10 // from which the time that reading a record takes matters more than looking at the clock
+	timedEvery   = 16       // of smaller ones
+	fetchedAhead = 256      // records
+)
+
+// patience returns how long reading a record takes at most where it lies in memory. Longer it takes from a disk.
+func (d *Disk) patience(e *entry) time.Duration {
+	ns := e.raw / 2
+	if d.set.Compress {
+		ns = e.raw * 2
+	}
+	return 20*time.Microsecond + time.Duration(ns)
+}
+
+// Fetch has item i's record brought into memory, for a Get to come, where others had to be waited for. It doesn't wait.
+func (d *Disk) Fetch(i int) {
+	if !d.sealed.Load() || d.fetches.Load() <= 0 {
+		return
+	}
+	d.fetches.Add(-1)
+	if e := decodeEntry(d.index[i*entrySize:]); e.kept() {
+		prefetch(d.file, int64(e.offset), int64(e.stored))
+	}
 }
 
 // read reads a record. Of a mapped file that was made shorter since, or that the disk can't read, the memory can't be read: that is

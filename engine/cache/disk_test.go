@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -466,4 +467,22 @@ func FuzzOpen(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestFetch fetches as many records ahead as a slow one is a reason for, and none of a cache that isn't sealed.
+func TestFetch(t *testing.T) {
+	folder, s := t.TempDir(), settings(len(samples())+1, false)
+	d := create(t, folder, s)
+	d.fetches.Store(2)
+	d.Fetch(0)
+	fill(t, d, samples())
+	for i := range s.Places { // the last isn't kept
+		d.Fetch(i)
+	}
+	if n := d.fetches.Load(); n != 0 {
+		t.Errorf("%d fetches are left", n)
+	}
+	if want := d.patience(&entry{raw: 1 << 20}); want < 100*time.Microsecond || want > time.Millisecond {
+		t.Errorf("a record of 1 MiB that takes up to %v is taken for one in memory", want)
+	}
 }
