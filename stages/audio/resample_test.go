@@ -9,7 +9,7 @@ import (
 
 func TestResample(t *testing.T) {
 	for _, tt := range []struct{ orig, new, samples int }{
-		{44100, 16000, 436}, {16000, 22050, 1654}, {8000, 16000, 2400}, {48000, 44100, 1103}, {3, 1, 400},
+		{44100, 16000, 436}, {16000, 22050, 1654}, {48000, 44100, 1103}, {3, 1, 400},
 	} {
 		t.Run(fmt.Sprintf("%d to %d", tt.orig, tt.new), func(t *testing.T) {
 			got := process(t, &Resample{tt.orig, tt.new}, wave(t, 1))

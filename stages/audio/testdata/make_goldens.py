@@ -84,7 +84,7 @@ flac("unknown_length", pcm16[:1, :700], 16, "-5", unknown=True)
 wave = torch.from_numpy(sound(2, 1200).astype(np.float32))
 wave[:, 700:] *= 1e-3
 save("wave", wave)
-for orig, new in [(44100, 16000), (16000, 22050), (8000, 16000), (48000, 44100), (3, 1)]:
+for orig, new in [(44100, 16000), (16000, 22050), (48000, 44100), (3, 1)]:
     save(f"resample_{orig}_{new}", transforms.Resample(orig, new)(wave)[0])
 for name, options in {
     "default": {},
@@ -97,7 +97,6 @@ for name, options in {
     save(f"mel_{name}", mel)
     if name == "default":
         save("db_power", transforms.AmplitudeToDB()(mel))
-        save("db_power_80", transforms.AmplitudeToDB(top_db=80.0)(mel))
         save("db_magnitude_30", transforms.AmplitudeToDB("magnitude", top_db=30.0)(mel))
 
 # Where masks lie, for given random numbers: width and place as numbers in [0, 1), limit, size, start, end.
