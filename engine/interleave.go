@@ -72,9 +72,10 @@ func sameClasses(address string, first, src stages.Source) error {
 	if !named || !both {
 		return nil
 	}
+	names := a.ClassNames()
 	for label, name := range b.ClassNames() {
-		if want := a.ClassNames()[label]; name != want {
-			return fmt.Errorf("its label %d stands for %q, and that of %s for %q: the same label must mean the same in all", label, name, address, want)
+		if label < len(names) && name != names[label] {
+			return fmt.Errorf("its label %d stands for %q, and that of %s for %q: the same label must mean the same in all", label, name, address, names[label])
 		}
 	}
 	return nil

@@ -78,7 +78,7 @@ func (c ClassFolder) source(classes []string, files func(class string) ([]string
 			empty = append(empty, class)
 		}
 		for _, f := range files {
-			src.items = append(src.items, folderItem{f, int32(label)})
+			src.items = append(src.items, folderItem{path: f, label: int32(label)})
 		}
 	}
 	if len(empty) > 0 {
@@ -176,8 +176,9 @@ func resolve(path string, e fs.DirEntry) fs.FileMode {
 }
 
 type folderItem struct {
-	path  string
-	label int32
+	path    string
+	label   int32
+	version string // of a remote file; "" for one of this machine
 }
 
 // folderSource reads the files.

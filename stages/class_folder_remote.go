@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"path"
 	"slices"
 	"strings"
@@ -61,6 +62,7 @@ func (c ClassFolder) listRemote(ctx context.Context, client *storage.Client) (*f
 	}
 	root := strings.TrimSuffix(string(c.Path), "/") + "/"
 	files := make(map[string][]string)
+	versions := make(map[string]string, len(entries))
 	var classes []string
 	for _, e := range entries {
 		name := strings.TrimPrefix(e.Path, root)
@@ -74,16 +76,38 @@ func (c ClassFolder) listRemote(ctx context.Context, client *storage.Client) (*f
 		}
 		if c.Match(path.Base(name)) {
 			files[class] = append(files[class], e.Path)
+			versions[e.Path] = e.Version
 		}
 	}
 	slices.Sort(classes)
-	return c.source(classes, func(class string) ([]string, error) {
+	src, err := c.source(classes, func(class string) ([]string, error) {
 		slices.SortFunc(files[class], func(a, b string) int {
 			x, y := strings.LastIndexByte(a, '/'), strings.LastIndexByte(b, '/')
 			return cmp.Or(cmp.Compare(a[:x], b[:y]), cmp.Compare(a[x:], b[y:]))
 		})
 		return files[class], nil
 	})
+	if err != nil {
+		return nil, err
+	}
+	for i := range src.items {
+		src.items[i].version = versions[src.items[i].path]
+	}
+	return src, nil
+}
+
+// Versions yields the remote files with their versions. It is nil for files of this machine, and where the server doesn't tell one.
+func (s *folderSource) Versions() iter.Seq2[string, string] {
+	if slices.ContainsFunc(s.items, func(it folderItem) bool { return it.version == "" }) {
+		return nil
+	}
+	return func(yield func(path, version string) bool) {
+		for _, it := range s.items {
+			if !yield(it.path, it.version) {
+				return
+			}
+		}
+	}
 }
 
 // readRemote makes out the bytes of a file on a server.

@@ -2,7 +2,10 @@ package stages
 
 import (
 	"context"
+	"crypto/md5"
 	"errors"
+	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -51,6 +54,13 @@ func TestRemoteFolder(t *testing.T) {
 	src := openSource(t, remote, 1)
 	if src.(FileLister).Files() != nil {
 		t.Error("it lists files of this machine")
+	}
+	versions := maps.Collect(src.(Versioner).Versions())
+	if v := versions["s3://bucket/photos/cat/x.webp"]; len(versions) != 7 || v != fmt.Sprintf("\"%x\"", md5.Sum([]byte("cat/x.webp"))) {
+		t.Errorf("versions %q", versions)
+	}
+	if openSource(t, &ImageFolder{Path: Path(root)}, 1).(Versioner).Versions() != nil {
+		t.Error("a folder of this machine lists versions besides its files")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -63,7 +63,7 @@ type Versioner interface {
 
 // ClassNamer is implemented by a Source that knows what its labels mean.
 type ClassNamer interface {
-	// ClassNames returns the names of the classes, in the order of the labels.
+	// ClassNames returns the names of the classes, in the order of the labels; nil where they have none.
 	ClassNames() []string
 }
 

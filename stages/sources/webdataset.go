@@ -8,11 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"runtime"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 
@@ -176,6 +176,7 @@ type wdsSource struct {
 	samples [][]wdsSample
 	labels  map[string]int32 // the number of each class's name; nil where labels are numbers
 	classes int
+	named   []string // the classes' names; nil where labels are numbers
 	buffers scratch
 	cache   *storage.Cache // of remote shards whose samples are read close to each other; nil otherwise
 }
@@ -287,16 +288,15 @@ func (s *wdsSource) countClasses(spec *WebDataset) {
 	if s.labels == nil {
 		return
 	}
-	names := make([]string, 0, len(s.labels))
-	for name := range s.labels {
-		names = append(names, name)
-	}
-	sort.Strings(names)
-	for i, name := range names {
+	s.named = slices.Sorted(maps.Keys(s.labels))
+	for i, name := range s.named {
 		s.labels[name] = int32(i)
 	}
-	s.classes = len(names)
+	s.classes = len(s.named)
 }
+
+// ClassNames returns the classes' names, nil where labels are numbers.
+func (s *wdsSource) ClassNames() []string { return s.named }
 
 func (s *wdsSource) Classes() int { return s.classes }
 

@@ -109,25 +109,26 @@ func TestWebDataset(t *testing.T) {
 		set     func(*WebDataset)
 		want    []item
 		classes int
+		names   []string
 	}{
 		{"numbers", "DIR/a-{00..02}.tar", func(*WebDataset) {}, []item{
 			{"DIR/a-00.tar, 0.jpg", 2, encoded, "jpeg 0", nil, nil},
 			{"DIR/a-00.tar, 1.jpg", 0, encoded, "jpeg 1", nil, nil},
 			{"DIR/a-02.tar, 1.jpg", 0, encoded, "another 1", nil, nil},
-		}, 3},
+		}, 3, nil},
 		{"order of extensions", "DIR/a-0[02].tar", func(s *WebDataset) { s.Data, s.Label = "png;jpg", "" }, []item{
 			{"DIR/a-00.tar, 0.jpg", 0, encoded, "jpeg 0", nil, nil},
 			{"DIR/a-00.tar, 1.png", 0, encoded, "png 1", nil, nil},
 			{"DIR/a-02.tar, 1.jpg", 0, encoded, "another 1", nil, nil},
-		}, 0},
+		}, 0, nil},
 		{"text", "DIR/json.tar", func(s *WebDataset) { s.Data, s.Label, s.LabelKey = "txt", "json", "label" }, []item{
 			{"DIR/json.tar, 0.txt", 7, "opaque bytes [?]", "text", nil, nil},
 			{"DIR/json.tar, 1.txt", 0, "opaque bytes [?]", "é", nil, nil},
-		}, 8},
+		}, 8, nil},
 		{"names", "DIR/json.tar", func(s *WebDataset) { s.Data, s.Label, s.LabelKey, s.Labels = "txt", "json", "name", "names" }, []item{
 			{"DIR/json.tar, 0.txt", 1, "opaque bytes [?]", "text", nil, nil},
 			{"DIR/json.tar, 1.txt", 0, "opaque bytes [?]", "é", nil, nil},
-		}, 2},
+		}, 2, []string{"cat", "dog"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			spec := newWebDataset(stages.Path(strings.ReplaceAll(tt.shards, "DIR", dir)))
@@ -142,6 +143,9 @@ func TestWebDataset(t *testing.T) {
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" || src.Classes() != tt.classes {
 				t.Errorf("%d classes, %s", src.Classes(), diff)
+			}
+			if got := src.(stages.ClassNamer).ClassNames(); !slices.Equal(got, tt.names) {
+				t.Errorf("classes %q", got)
 			}
 			if got := slices.Collect(src.(stages.FileLister).Files()); len(got) == 0 || filepath.Dir(got[0]) != dir {
 				t.Errorf("files %q", got)

@@ -34,8 +34,11 @@ func openLocal(ctx context.Context, path string) (*local, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &local{ctx, f, info.Size(), info.ModTime().UTC().Format(time.RFC3339Nano)}, nil
+	return &local{ctx, f, info.Size(), version(info)}, nil
 }
+
+// version returns the time of a file's last change.
+func version(info fs.FileInfo) string { return info.ModTime().UTC().Format(time.RFC3339Nano) }
 
 func (f *local) Size() int64     { return f.size }
 func (f *local) Version() string { return f.version }
@@ -83,7 +86,7 @@ func listLocal(ctx context.Context, folder string) ([]Entry, error) {
 			return nil // a link that leads nowhere, or a file that has gone
 		}
 		if err == nil && info.Mode().IsRegular() {
-			entries = append(entries, Entry{path, info.Size()})
+			entries = append(entries, Entry{path, info.Size(), version(info)})
 		}
 		return err
 	})

@@ -91,7 +91,18 @@ func TestLocalList(t *testing.T) {
 	}
 	folder := filepath.Join(dir, "folder")
 	got, err := List(t.Context(), folder)
-	want := []Entry{{folder + "/.hidden", 3}, {folder + "/a-b", 0}, {folder + "/a/z.tar", 1}, {folder + "/b", 2}, {folder + "/link", 2}}
+	want := []Entry{{Path: folder + "/.hidden", Size: 3}, {Path: folder + "/a-b", Size: 0}, {Path: folder + "/a/z.tar", Size: 1}, {Path: folder + "/b", Size: 2}, {Path: folder + "/link", Size: 2}}
+	for i, e := range got {
+		f, err := Open(t.Context(), e.Path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Version == "" || e.Version != f.Version() {
+			t.Errorf("%s has the version %s, and its file %s", e.Path, e.Version, f.Version())
+		}
+		f.Close()
+		got[i].Version = ""
+	}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("error %v, %s", err, diff)
 	}

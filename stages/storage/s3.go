@@ -207,7 +207,7 @@ func (c *Client) listS3(ctx context.Context, folder string, all bool) ([]Entry, 
 			some = true
 			// An empty object whose key ends in a slash is what some tools make to stand for a folder.
 			if object.Size > 0 || !strings.HasSuffix(object.Key, "/") {
-				entries = append(entries, Entry{"s3://" + bucket + "/" + object.Key, object.Size})
+				entries = append(entries, Entry{"s3://" + bucket + "/" + object.Key, object.Size, object.ETag})
 			}
 		}
 		if !page.IsTruncated || !all {
@@ -228,8 +228,8 @@ func (c *Client) listS3(ctx context.Context, folder string, all bool) ([]Entry, 
 // listPage is a page of a bucket's list.
 type listPage struct {
 	Contents []struct {
-		Key  string
-		Size int64
+		Key, ETag string
+		Size      int64
 	}
 	EncodingType          string
 	IsTruncated           bool

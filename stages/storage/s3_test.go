@@ -3,6 +3,7 @@ package storage
 import (
 	"bytes"
 	"context"
+	"crypto/md5"
 	"errors"
 	"fmt"
 	"io"
@@ -33,7 +34,7 @@ func TestS3(t *testing.T) {
 			if strings.HasSuffix(key, "/") {
 				data = nil
 			} else {
-				want = append(want, Entry{"s3://bucket/" + key, int64(len(data))})
+				want = append(want, Entry{Path: "s3://bucket/" + key, Size: int64(len(data)), Version: fmt.Sprintf("\"%x\"", md5.Sum(data))})
 			}
 			server.Put("bucket", key, data)
 		}
@@ -66,7 +67,7 @@ func TestS3(t *testing.T) {
 			server.Put("bucket", fmt.Sprintf("many/%04d", i), []byte("1"))
 		}
 		got, err := c.List(t.Context(), "s3://bucket/many")
-		if err != nil || len(got) != 1100 || got[1099] != (Entry{"s3://bucket/many/1099", 1}) {
+		if err != nil || len(got) != 1100 || got[1099].Path != "s3://bucket/many/1099" {
 			t.Errorf("%d objects, error %v", len(got), err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -198,9 +199,9 @@ func TestS3Lists(t *testing.T) {
 			pages: []string{
 				`<ListBucketResult><EncodingType>url</EncodingType><IsTruncated>true</IsTruncated><NextContinuationToken>t+1</NextContinuationToken>` +
 					`<Contents><Key>f/b+%2B%25%C3%BC</Key><Size>7</Size></Contents></ListBucketResult>`,
-				`<ListBucketResult><EncodingType>url</EncodingType><Contents><Key>f/a</Key><Size>5000000000</Size></Contents></ListBucketResult>`,
+				`<ListBucketResult><EncodingType>url</EncodingType><Contents><Key>f/a</Key><ETag>&quot;1&quot;</ETag><Size>5000000000</Size></Contents></ListBucketResult>`,
 			},
-			want: []Entry{{"s3://b/f/a", 5_000_000_000}, {"s3://b/f/b +%ü", 7}},
+			want: []Entry{{"s3://b/f/a", 5_000_000_000, `"1"`}, {"s3://b/f/b +%ü", 7, ""}},
 		},
 		{
 			pages: []string{`<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>`},

@@ -30,8 +30,9 @@ type File interface {
 
 // Entry is a file that List found.
 type Entry struct {
-	Path string // as Open takes it
-	Size int64  // in bytes
+	Path    string // as Open takes it
+	Size    int64  // in bytes
+	Version string // as a File's
 }
 
 // Remote reports whether a path is a URL, and no name of a file of this machine.
