@@ -148,7 +148,7 @@ func (s *state) caches(ctx context.Context, sel *selection) ([]cache.File, error
 	if ctx.Err() != nil {
 		return nil, errInterrupted
 	}
-	if diags.HasErrors() { // whose folders are known all the same is listed
+	if diags.HasErrors() && len(cfg.Files) > 0 { // whose folders are known all the same is listed
 		fmt.Fprintf(s.Err, "%s has errors, which `pipectl validate` shows: caches in folders that it names may be missing.\n", sel.path)
 	}
 	for _, e := range cfg.Experiments {
