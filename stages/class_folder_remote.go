@@ -36,7 +36,8 @@ func (c ClassFolder) validateRemote() []Problem {
 	case errors.Is(err, fs.ErrNotExist):
 		summary, detail = "Folder not found", fmt.Sprintf("There is no folder %q: %v.", shown, withoutPath(err))
 	case errors.Is(err, context.DeadlineExceeded):
-		summary, detail = "Unreachable folder", fmt.Sprintf("The folder %q can't be listed within %s. Check the network and, if the endpoint isn't Amazon's own, AWS_ENDPOINT_URL.", shown, RemoteCheck)
+		summary, detail = "Unreachable folder", fmt.Sprintf("The folder %q can't be listed within %s. Check the network and, if the endpoint isn't Amazon's own, AWS_ENDPOINT_URL: %v.",
+			shown, RemoteCheck, withoutPath(err))
 	default:
 		summary, detail = "Unreadable folder", fmt.Sprintf("The folder %q can't be listed: %v.", shown, withoutPath(err))
 	}

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -140,6 +141,19 @@ func TestOpenErrors(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestGivenUp checks that an error tells what was tried again for when the time was over.
+func TestGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := c.Open(ctx, "http://host/a")
+		if want := "open http://host/a: context deadline exceeded: 503 Service Unavailable"; message(err) != want || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error %q, want %q", message(err), want)
+		}
+	})
 }
 
 func TestBadURL(t *testing.T) {
@@ -358,4 +372,41 @@ func TestListUnsupported(t *testing.T) {
 	if message(err) != want || !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("error %q", message(err))
 	}
+}
+
+func BenchmarkRead(b *testing.B) {
+	data := random(32 << 20)
+	server := httptest.NewServer((&site{data: data}))
+	defer server.Close()
+	c := New()
+	defer c.Close()
+	b.Run("ReadAt", func(b *testing.B) {
+		f, err := c.Open(b.Context(), server.URL)
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer f.Close()
+		p := make([]byte, 100_000)
+		b.SetBytes(int64(len(p)))
+		b.ReportAllocs()
+		for i := 0; b.Loop(); i++ {
+			if _, err := f.ReadAt(p, int64(i%300*len(p))); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("Stream", func(b *testing.B) {
+		b.SetBytes(int64(len(data)))
+		b.ReportAllocs()
+		for b.Loop() {
+			s, err := c.Stream(b.Context(), server.URL)
+			if err != nil {
+				b.Fatal(err)
+			}
+			if n, err := io.Copy(io.Discard, s); err != nil || n != int64(len(data)) {
+				b.Fatal(n, err)
+			}
+			s.Close()
+		}
+	})
 }

@@ -17,20 +17,28 @@ import (
 
 const (
 	tries      = 8                      // without getting further
-	firstDelay = 100 * time.Millisecond // doubled from try to try: 13 s in all
+	firstDelay = 100 * time.Millisecond // doubled from try to try: 13 s in all at most
 	mostDelay  = time.Minute            // that a server may ask for
 	further    = 64 << 10               // bytes that count as getting further, so that a trickle comes to an end
 )
 
-// retry calls f until it succeeds or fails for good. f returns how many bytes it got.
+// retry calls f until it succeeds or fails for good. f returns how many bytes it got. Where the context ends it, the error says what it
+// tried again for.
 func retry(ctx context.Context, f func() (int, error)) error {
+	var last error
+	ended := func() error {
+		if last == nil {
+			return context.Cause(ctx)
+		}
+		return fmt.Errorf("%w: %w", context.Cause(ctx), last)
+	}
 	for failures := 0; ; {
 		n, err := f()
 		switch {
 		case err == nil:
 			return nil
 		case ctx.Err() != nil:
-			return context.Cause(ctx)
+			return ended()
 		case !transient(err):
 			return err
 		case n >= further:
@@ -40,19 +48,20 @@ func retry(ctx context.Context, f func() (int, error)) error {
 			return fmt.Errorf("%w, after %d tries", err, tries)
 		}
 		delay := firstDelay << (failures - 1)
-		delay += time.Duration(rand.Int64N(int64(delay))) // so that many readers don't come back all at once
+		delay = delay/2 + time.Duration(rand.Int64N(int64(delay/2))) // so that many readers don't come back all at once
 		if status := (*statusError)(nil); errors.As(err, &status) && status.after > 0 {
 			if status.after > mostDelay {
 				return fmt.Errorf("%w, and the server asks to wait for %s", err, status.after)
 			}
 			delay = max(delay, status.after)
 		}
+		last = err
 		timer := time.NewTimer(delay)
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return context.Cause(ctx)
+			return ended()
 		}
 	}
 }
