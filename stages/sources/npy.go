@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"unsafe"
@@ -154,11 +155,39 @@ type npySource struct {
 	labels  []int32     // nil without labels
 	classes int
 	buffers scratch
+
+	labelFiles *fileSet // nil without labels; kept open for their versions
+}
+
+// Close closes the files.
+func (s *npySource) Close() error {
+	err := s.fileSet.Close()
+	if s.labelFiles != nil {
+		err = errors.Join(err, s.labelFiles.Close())
+	}
+	return err
+}
+
+// Files yields the paths of the files, the labels' too. It is nil where one isn't this machine's.
+func (s *npySource) Files() iter.Seq[string] {
+	if s.labelFiles == nil {
+		return s.fileSet.Files()
+	}
+	return (&fileSet{paths: slices.Concat(s.paths, s.labelFiles.paths)}).Files()
+}
+
+// Versions yields the files with their sizes and versions, the labels' too. It is nil where a server doesn't tell one.
+func (s *npySource) Versions() iter.Seq2[string, string] {
+	if s.labelFiles == nil {
+		return s.fileSet.Versions()
+	}
+	return (&fileSet{paths: slices.Concat(s.paths, s.labelFiles.paths), files: slices.Concat(s.files, s.labelFiles.files)}).Versions()
 }
 
 // readLabels reads the labels of all items.
 func (s *npySource) readLabels(ctx context.Context, paths []stages.Path) error {
-	files, err := openFiles(ctx, paths, func(_ *fileSet, _ string, f storage.File) (int, error) {
+	var err error
+	s.labelFiles, err = openFiles(ctx, paths, func(_ *fileSet, _ string, f storage.File) (int, error) {
 		h, err := readNpyHeader(ctx, f)
 		if err == nil {
 			err = labelArray(h)
@@ -187,9 +216,9 @@ func (s *npySource) readLabels(ctx context.Context, paths []stages.Path) error {
 		return err
 	}
 	if len(s.labels) != s.count {
-		err = fmt.Errorf("there are %d rows and %d labels; give files that belong together", s.count, len(s.labels))
+		return fmt.Errorf("there are %d rows and %d labels; give files that belong together", s.count, len(s.labels))
 	}
-	return errors.Join(err, files.Close())
+	return nil
 }
 
 func (s *npySource) Classes() int { return s.classes }

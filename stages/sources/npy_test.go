@@ -85,6 +85,17 @@ func TestNPYLabels(t *testing.T) {
 	for _, it := range items(t, src) {
 		got = append(got, it.Label)
 	}
+	var files, versions []string
+	for path := range src.(stages.FileLister).Files() {
+		files = append(files, path)
+	}
+	for path := range src.(stages.Versioner).Versions() {
+		versions = append(versions, path)
+	}
+	want := []string{string(vectors), string(vectors), string(spec.Labels[0]), string(spec.Labels[1])}
+	if diff := cmp.Diff([][]string{want, want}, [][]string{files, versions}); diff != "" {
+		t.Errorf("files and versions: %s", diff)
+	}
 	if diff := cmp.Diff([]int32{0, 1, 2, 7, 8, 9}, got); diff != "" || src.Classes() != 10 {
 		t.Errorf("%d classes, labels %s", src.Classes(), diff)
 	}
