@@ -160,7 +160,7 @@ func (c *colorJitterer) apply(change colorChange, dst, src []byte) {
 			c.kernels.saturate(dst, src, factor)
 		case hue:
 			c.hues.turn(byte(int(change.factor[a] * 255)))
-			c.hues.apply(dst, src)
+			c.kernels.turnHues(&c.hues, dst, src)
 		}
 		src = dst // what follows works in place
 	}

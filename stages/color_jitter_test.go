@@ -52,8 +52,10 @@ func TestHueOfAllColours(t *testing.T) {
 	var table hueTable
 	factor := -0.1
 	table.turn(byte(int(factor * 255)))
-	table.apply(got.Image(n, n*n), in.U8)
-	equalsGolden(t, &got, "hue_of_all_colours")
+	for _, k := range []kernels{portable{}, fastKernels()} {
+		k.turnHues(&table, got.Image(n, n*n), in.U8)
+		equalsGolden(t, &got, "hue_of_all_colours")
+	}
 }
 
 func TestColorJitterPasses(t *testing.T) {

@@ -8,7 +8,7 @@ import "math"
 type hueTable struct {
 	by     byte
 	filled bool
-	sector [256]uint8   // 0 red to yellow, 1 yellow to green …
+	sector [256]int32   // 0 red to yellow, 1 yellow to green …
 	within [256]float32 // how far into the sector, 0 to 1
 }
 
@@ -21,13 +21,12 @@ func (t *hueTable) turn(n byte) {
 	for h := range t.sector {
 		at := float64(byte(h)+n) * 6 / 255
 		whole := math.Floor(at)
-		t.sector[h] = uint8(whole) % 6
+		t.sector[h] = int32(whole) % 6
 		t.within[h] = float32(at - whole)
 	}
 }
 
-// apply turns the hues of src.
-func (t *hueTable) apply(dst, src []byte) {
+func (portable) turnHues(t *hueTable, dst, src []byte) {
 	for len(src) >= 3 && len(dst) >= 3 {
 		r, g, b := src[0], src[1], src[2]
 		v := max(r, g, b)

@@ -19,6 +19,8 @@ type kernels interface {
 	saturate(dst, src []byte, factor float32)
 	// sumGreys returns the sum of the greys of the pixels of src.
 	sumGreys(src []byte) int
+	// turnHues turns the hues of the pixels of src as t says.
+	turnHues(t *hueTable, dst, src []byte)
 }
 
 type portable struct{}

@@ -256,3 +256,81 @@ AVX2 int64_t avx2_sum_greys(const uint8_t *src, ptrdiff_t n) {
 	_mm256_storeu_si256((__m256i *)part, sum);
 	return part[0] + part[1] + part[2] + part[3];
 }
+
+// Eight numbers in float64.
+typedef struct {
+	__m256d half[2];
+} eight_doubles;
+
+INLINE eight_doubles doubles(__m256 v) {
+	return (eight_doubles){{_mm256_cvtps_pd(_mm256_castps256_ps128(v)), _mm256_cvtps_pd(_mm256_extractf128_ps(v, 1))}};
+}
+
+INLINE __m256 floats(eight_doubles v) { return _mm256_set_m128(_mm256_cvtpd_ps(v.half[1]), _mm256_cvtpd_ps(v.half[0])); }
+
+INLINE __m256i whole(eight_doubles v) { return _mm256_set_m128i(_mm256_cvttpd_epi32(v.half[1]), _mm256_cvttpd_epi32(v.half[0])); }
+
+// start + a - b.
+INLINE __m256 beyond(double start, eight_doubles a, eight_doubles b) {
+	for (int i = 0; i < 2; i++) a.half[i] = _mm256_sub_pd(_mm256_add_pd(_mm256_set1_pd(start), a.half[i]), b.half[i]);
+	return floats(a);
+}
+
+// A share, from 0 to 1, of 255, rounded down.
+INLINE __m256i of_255(eight_doubles v) {
+	for (int i = 0; i < 2; i++) v.half[i] = _mm256_mul_pd(v.half[i], _mm256_set1_pd(255));
+	return whole(v);
+}
+
+// A colour's value times 1 - share, rounded.
+INLINE __m256i part(eight_doubles value, eight_doubles share) {
+	for (int i = 0; i < 2; i++) {
+		__m256d rest = _mm256_sub_pd(_mm256_set1_pd(1), share.half[i]);
+		share.half[i] = _mm256_add_pd(_mm256_mul_pd(value.half[i], rest), _mm256_set1_pd(0.5));
+	}
+	return whole(share);
+}
+
+INLINE __m256i choose(__m256i a, __m256i b, __m256i where) { return _mm256_blendv_epi8(a, b, where); }
+
+// The hues of colours, of which high is the largest channel and chroma how much larger it is than the smallest.
+INLINE __m256i hue(eight_pixels px, __m256i high, __m256i chroma) {
+	const __m256d one = _mm256_set1_pd(1);
+	__m256 below[3], c = _mm256_cvtepi32_ps(_mm256_max_epi32(chroma, _mm256_set1_epi32(1))); // greys have none, and hue 0
+	for (int i = 0; i < 3; i++) below[i] = _mm256_div_ps(_mm256_cvtepi32_ps(_mm256_sub_epi32(high, px.channel[i])), c);
+	eight_doubles red = doubles(below[0]), green = doubles(below[1]), blue = doubles(below[2]);
+	__m256i side = _mm256_castps_si256(beyond(4, green, red));
+	side = choose(side, _mm256_castps_si256(beyond(2, red, blue)), _mm256_cmpeq_epi32(high, px.channel[1]));
+	side = choose(side, _mm256_castps_si256(_mm256_sub_ps(below[2], below[1])), _mm256_cmpeq_epi32(high, px.channel[0]));
+	eight_doubles turn = doubles(_mm256_castsi256_ps(side));
+	for (int i = 0; i < 2; i++) {
+		__m256d t = _mm256_add_pd(_mm256_div_pd(turn.half[i], _mm256_set1_pd(6)), one);
+		turn.half[i] = _mm256_sub_pd(t, _mm256_and_pd(_mm256_cmp_pd(t, one, _CMP_GE_OQ), one));
+	}
+	return of_255(doubles(floats(turn)));
+}
+
+AVX2 void avx2_turn_hues(uint8_t *dst, const uint8_t *src, ptrdiff_t n, const int32_t *sector, const float *within) {
+	for (ptrdiff_t i = 0; i < n; i += 24) {
+		eight_pixels px = load8(src + i);
+		__m256i high = _mm256_max_epi32(px.channel[0], _mm256_max_epi32(px.channel[1], px.channel[2]));
+		__m256i chroma = _mm256_sub_epi32(high, _mm256_min_epi32(px.channel[0], _mm256_min_epi32(px.channel[1], px.channel[2])));
+		__m256i h = hue(px, high, chroma);
+		__m256 brightest = _mm256_cvtepi32_ps(_mm256_max_epi32(high, _mm256_set1_epi32(1))); // black has no saturation
+		__m256i s = of_255(doubles(_mm256_div_ps(_mm256_cvtepi32_ps(chroma), brightest)));
+
+		__m256 saturation = _mm256_div_ps(_mm256_cvtepi32_ps(s), _mm256_set1_ps(255)), into = _mm256_i32gather_ps(within, h, 4);
+		eight_doubles value = doubles(_mm256_cvtepi32_ps(high)), full = doubles(saturation), rest = doubles(into);
+		for (int k = 0; k < 2; k++) rest.half[k] = _mm256_mul_pd(full.half[k], _mm256_sub_pd(_mm256_set1_pd(1), rest.half[k]));
+		__m256i least = part(value, full), falling = part(value, doubles(_mm256_mul_ps(saturation, into))), rising = part(value, rest);
+		__m256i at = _mm256_i32gather_epi32(sector, h, 4), in[6];
+		for (int k = 0; k < 6; k++) in[k] = _mm256_cmpeq_epi32(at, _mm256_set1_epi32(k));
+		// From sector to sector another channel is the largest, rises or falls.
+		for (int c = 0; c < 3; c++) {
+			__m256i v = choose(least, high, _mm256_or_si256(in[(2 * c + 5) % 6], in[2 * c]));
+			v = choose(v, falling, in[2 * c + 1]);
+			px.channel[c] = choose(v, rising, in[(2 * c + 4) % 6]);
+		}
+		store8(dst + i, px);
+	}
+}

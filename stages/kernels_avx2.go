@@ -18,6 +18,8 @@ package stages
 // #cgo nocallback avx2_saturate
 // #cgo noescape avx2_sum_greys
 // #cgo nocallback avx2_sum_greys
+// #cgo noescape avx2_turn_hues
+// #cgo nocallback avx2_turn_hues
 // #include "kernels_avx2.h"
 import "C"
 
@@ -92,6 +94,12 @@ func (avx2) saturate(dst, src []byte, factor float32) {
 func (avx2) sumGreys(src []byte) int {
 	whole := len(src) / 24 * 24
 	return int(C.avx2_sum_greys(uint8s(src), C.ptrdiff_t(whole))) + portable{}.sumGreys(src[whole:])
+}
+
+func (avx2) turnHues(t *hueTable, dst, src []byte) {
+	whole := len(src) / 24 * 24
+	C.avx2_turn_hues(uint8s(dst), uint8s(src), C.ptrdiff_t(whole), (*C.int32_t)(&t.sector[0]), (*C.float)(&t.within[0]))
+	portable{}.turnHues(t, dst[whole:], src[whole:])
 }
 
 func uint8s(b []byte) *C.uint8_t { return (*C.uint8_t)(unsafe.SliceData(b)) }

@@ -46,4 +46,8 @@ void avx2_saturate(uint8_t *dst, const uint8_t *src, ptrdiff_t n, float factor);
 // avx2_sum_greys returns the sum of the greys of the pixels in n bytes, a multiple of 24.
 int64_t avx2_sum_greys(const uint8_t *src, ptrdiff_t n);
 
+// avx2_turn_hues turns the hues of the pixels in n bytes, a multiple of 24. For each of 256 hues it is given the sector of the colour
+// wheel that it is turned to, from 0 to 5, and how far into that, from 0 to 1.
+void avx2_turn_hues(uint8_t *dst, const uint8_t *src, ptrdiff_t n, const int32_t *sector, const float *within);
+
 #endif

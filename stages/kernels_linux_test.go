@@ -47,5 +47,6 @@ func TestKernelsStayWithin(t *testing.T) {
 		kernels.mixGrey(got.U8, src, 0, 1)
 		kernels.saturate(got.U8, src, 1)
 		kernels.sumGreys(src)
+		kernels.turnHues(new(hueTable), got.U8, src)
 	}
 }

@@ -52,6 +52,11 @@ func TestKernels(t *testing.T) {
 		colours := map[string]func(kernels, []byte){
 			"mixGrey":  func(k kernels, dst []byte) { k.mixGrey(dst, image.U8, grey, factor) },
 			"saturate": func(k kernels, dst []byte) { k.saturate(dst, image.U8, factor) },
+			"turnHues": func(k kernels, dst []byte) {
+				var hues hueTable
+				hues.turn(byte(grey))
+				k.turnHues(&hues, dst, image.U8)
+			},
 			"in place": func(k kernels, dst []byte) {
 				copy(dst, image.U8)
 				k.saturate(dst[:len(image.U8)], dst[:len(image.U8)], factor)
