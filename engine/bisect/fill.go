@@ -47,18 +47,27 @@ func (s *session) fill() {
 	}
 
 	if named >= 0 {
-		if x := s.find(engine.Probe{From: named, To: named + 1}); x != nil {
+		free := engine.Probe{From: named, To: named + 1}
+		loads := len(s.plan.Experiment.Loads())
+		alone := loads < 2 || named >= loads
+		if !alone {
+			free = engine.Probe{To: loads}
+		}
+		if x := s.find(free); x != nil {
 			ratios, fixed := common(base, x)
 			for i := range ratios {
 				ratios[i] /= fixed[i]
 			}
-			r.SpeedupIfFixed = s.estimate(ratios)
-			if gain := r.SpeedupIfFixed; !math.IsInf(gain.Low, 0) && gain.Low <= 1 {
+			gain := s.estimate(ratios)
+			if !math.IsInf(gain.Low, 0) && gain.Low <= 1 {
 				// The proof goes by ranks. Where the sizes of the gains don't bear it out, the machine was too restless.
 				s.note(NotSeparated, "Making %s free gains most, but the %g %% interval of the rate it gives, %.2f to %.2f times the baseline's, reaches down to no gain.",
 					r.Bottleneck, 100*s.cfg.Confidence, gain.Low, gain.High)
-				r.Verdict, r.Bottleneck, r.SpeedupIfFixed = Undecided, "", nil
+				r.Verdict, r.Bottleneck = Undecided, ""
 				return
+			}
+			if alone { // else what it would gain isn't measured
+				r.SpeedupIfFixed = gain
 			}
 			if next := s.following(x); next >= 0 {
 				r.Next = s.address(next)

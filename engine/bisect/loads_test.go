@@ -69,6 +69,9 @@ func TestSeveralLoads(t *testing.T) {
 				if r.Bottleneck != tt.want || r.Verdict != want {
 					t.Errorf("%s %q, want %s %q; notes %v", r.Verdict, r.Bottleneck, want, tt.want, r.Notes)
 				}
+				if named := r.Verdict == bisect.InputBound; named && (r.SpeedupIfFixed == nil) != strings.HasPrefix(r.Bottleneck, "load.") {
+					t.Errorf("the speed-up of %s is %v", r.Bottleneck, r.SpeedupIfFixed)
+				}
 				for _, n := range r.Notes {
 					if merged := n.Code == bisect.LoadBlocks || n.Code == bisect.MergedStages; merged && n.Code != tt.note {
 						t.Errorf("it notes %q", n.Text)
