@@ -57,11 +57,13 @@ func (s *state) completeRuns(n int) cobra.CompletionFunc {
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		list := []cobra.Completion{"latest"}
+		list, listed := []cobra.Completion{"latest"}, map[string]bool{}
 		for i := range runs {
 			about := runs[i].Experiment + ", " + ui.Ago(runs[i].Started, time.Now())
 			for _, name := range append([]string{runs[i].ID}, runs[i].Tags...) {
-				list = append(list, cobra.CompletionWithDesc(name, about))
+				if !listed[name] { // a tag is listed with the newest of its runs
+					list, listed[name] = append(list, cobra.CompletionWithDesc(name, about)), true
+				}
 			}
 		}
 		return list, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder

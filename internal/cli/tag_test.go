@@ -2,11 +2,15 @@ package cli
 
 import (
 	"bytes"
+	"context"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/pipectl/pipectl/internal/ui"
 	"github.com/pipectl/pipectl/results"
+	"github.com/pipectl/pipectl/stages"
 )
 
 func TestWriteTags(t *testing.T) {
@@ -28,5 +32,22 @@ func TestSomeRuns(t *testing.T) {
 		if got := someRuns(ids[:n]); got != want {
 			t.Errorf("%d: %s, want %s", n, got, want)
 		}
+	}
+}
+
+// A tag of several runs is offered once.
+func TestCompleteTag(t *testing.T) {
+	db := filepath.Join(t.TempDir(), "results.db")
+	storeRun(t, db, "photos", 3.4)
+	storeRun(t, db, "words", 3.0)
+	var out bytes.Buffer
+	for _, args := range [][]string{{"tag", "latest,latest~1", "both"}, {"__complete", "compare", ""}} {
+		out.Reset()
+		if code := Run(context.Background(), append(args[:len(args)-1:len(args)-1], "--db", db, args[len(args)-1]), State{Out: &out, Err: t.Output(), Registry: stages.Builtin()}); code != 0 {
+			t.Fatalf("%v: exit code %d", args, code)
+		}
+	}
+	if got := out.String(); strings.Count(got, "both\t") != 1 || !strings.Contains(got, "both\twords, just now\n") {
+		t.Errorf("completions:\n%s", got)
 	}
 }
