@@ -83,6 +83,9 @@ func (c chunkData) ReadAt(p []byte, off int64) (int, error) {
 	return n, nil
 }
 
+// anyPage is the size in bytes up to which pages are believed to be as large as they say.
+const anyPage = 64 << 20
+
 // check compares the pages' headers to what the file's end says. The library takes memory for what they say.
 func (c parquetChunk) check(r io.ReaderAt) (err error) {
 	defer recovered(&err)
@@ -100,19 +103,19 @@ func (c parquetChunk) check(r io.ReaderAt) (err error) {
 			return err
 		}
 		end := at - int64(b.Buffered()) + int64(h.CompressedPageSize)
-		n := int64(0)
+		n, most := int32(0), c.meta.NumValues
 		switch {
 		case h.DataPageHeader.Valid:
-			n = int64(h.DataPageHeader.V.NumValues)
-			values += n
+			n = h.DataPageHeader.V.NumValues
+			values += int64(n)
 		case h.DataPageHeaderV2.Valid:
-			n = int64(h.DataPageHeaderV2.V.NumValues)
-			values += n
-		case h.DictionaryPageHeader.Valid:
-			n = int64(h.DictionaryPageHeader.V.NumValues)
+			n = h.DataPageHeaderV2.V.NumValues
+			values += int64(n)
+		case h.DictionaryPageHeader.Valid: // which may have values that no row has
+			n, most = h.DictionaryPageHeader.V.NumValues, int64(h.UncompressedPageSize)
 		}
-		if h.CompressedPageSize < 0 || end > c.meta.TotalCompressedSize || h.UncompressedPageSize < 0 ||
-			int64(h.UncompressedPageSize) > c.meta.TotalUncompressedSize || n < 0 || n > c.meta.NumValues {
+		if h.CompressedPageSize < 0 || end > c.meta.TotalCompressedSize || n < 0 || int64(n) > most ||
+			h.UncompressedPageSize < 0 || int64(h.UncompressedPageSize) > max(c.meta.TotalUncompressedSize, anyPage) {
 			return fmt.Errorf("the header of the page at byte %d says what can't be: it is damaged", c.start()+pos)
 		}
 		if _, err := section.Seek(end, io.SeekStart); err != nil {
@@ -144,6 +147,10 @@ func (c parquetChunk) decode(ctx context.Context, column parquetColumn, out *pac
 	}
 	pages := c.group.ColumnChunks()[column.index].(*parquet.FileColumnChunk).PagesFrom(r)
 	defer pages.Close()
+	if out.spool == nil && column.kind == byteStrings {
+		const likely = 16 // times as large as compressed
+		out.data = make([]byte, 0, max(0, min(c.meta.TotalUncompressedSize, likely*c.meta.TotalCompressedSize)))
+	}
 	buffer := make([]parquet.Value, 256)
 	for {
 		page, err := pages.ReadPage()

@@ -71,6 +71,7 @@ func TestParquet(t *testing.T) {
 		{"duckdb_gzip", 10, every, 3},
 		{"duckdb_groups", 5000, []string{"image", "tokens"}, 3},
 		{"arrow_pages", 10, []string{"image", "raw", "text", "score", "embedding", "pair", "tokens", "flag"}, 3},
+		{"arrow_fallback", 10, []string{"image", "raw", "text", "score", "embedding", "pair", "tokens", "flag"}, 3}, // from a dictionary to plain pages
 		{"arrow_plain", 10, []string{"image", "raw", "text", "score", "embedding", "pair", "tokens", "flag"}, 3},
 		{"arrow_v2", 10, []string{"image", "raw", "text", "score", "embedding", "pair", "tokens", "flag"}, 3},
 		{"hyparquet", 10, []string{"raw", "text", "score", "flag"}, 3},

@@ -27,6 +27,7 @@ for (const [name, n, options] of [
 const table = () => arrow.readParquet(readFileSync(`${folder}/duckdb_snappy.parquet`));
 for (const [name, properties] of [
   ["arrow_pages", (b) => b.setCompression(arrow.Compression.SNAPPY).setMaxRowGroupSize(4).setDataPageSizeLimit(8).setWriteBatchSize(2)],
+  ["arrow_fallback", (b) => b.setCompression(arrow.Compression.BROTLI).setDictionaryPageSizeLimit(16).setDataPageSizeLimit(8).setWriteBatchSize(2)],
   ["arrow_plain", (b) => b.setCompression(arrow.Compression.UNCOMPRESSED).setDictionaryEnabled(false)],
   ["arrow_lz4", (b) => b.setCompression(arrow.Compression.LZ4_RAW)],
   ["arrow_v2", (b) => b.setCompression(arrow.Compression.ZSTD).setWriterVersion(arrow.WriterVersion.V2).setDictionaryEnabled(false)],
