@@ -30,19 +30,14 @@ type Server struct {
 	URL string
 }
 
-// Start builds a server and runs it until the test ends. The test's environment, until then, is that of a user of the server. Objects in the bucket
-// "public" can be read by anyone. Where it can't be run the test fails.
+// Start runs a server until the test ends. The test's environment, until then, is that of a user of the server. Objects in the bucket
+// "public" can be read by anyone. Where the server can't be built or run the test fails.
 func Start(t testing.TB) *Server {
 	t.Helper()
 	_, file, _, _ := runtime.Caller(0)
-	binary := filepath.Join(t.TempDir(), "server")
-	build := exec.Command("go", "build", "-o", binary, ".") // a module of its own, so that its libraries aren't the product's
-	build.Dir = filepath.Join(filepath.Dir(file), "server")
-	build.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building the S3 server: %v\n%s", err, out)
-	}
-	cmd := exec.Command(binary, AccessKey, SecretKey, Region)
+	cmd := exec.Command("go", "run", ".", AccessKey, SecretKey, Region)
+	cmd.Dir = filepath.Join(filepath.Dir(file), "server") // a module of its own, so that its libraries aren't the product's
+	cmd.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off")
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -61,7 +56,7 @@ func Start(t testing.TB) *Server {
 	})
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
-		t.Fatalf("the S3 server doesn't say where it listens: %v", err)
+		t.Fatalf("the S3 server doesn't start: %v", err)
 	}
 	s := &Server{t, strings.TrimSpace(line)}
 	for name, value := range map[string]string{

@@ -225,25 +225,23 @@ func (s *wdsSource) open(ctx context.Context, spec *WebDataset) error {
 	if s.paths, err = expand(ctx, s.client, shards); err != nil {
 		return err
 	}
-	for _, path := range s.paths {
-		f, err := s.client.Open(ctx, path)
-		if err != nil {
-			return err
-		}
-		s.files, s.names = append(s.files, f), append(s.names, storage.Redacted(path))
-	}
-	s.samples = make([][]wdsSample, len(s.files))
-	group, ctx := errgroup.WithContext(ctx)
+	s.files, s.samples = make([]storage.File, len(s.paths)), make([][]wdsSample, len(s.paths))
+	group, within := errgroup.WithContext(ctx)
 	group.SetLimit(indexers(s.paths))
-	for i, f := range s.files {
+	for i, path := range s.paths {
+		s.names = append(s.names, storage.Redacted(path))
 		group.Go(func() (err error) {
-			if s.samples[i], err = spec.samples(ctx, s.paths[i], f); err != nil {
-				return fmt.Errorf("reading %s: %w", s.names[i], withoutPath(err))
+			if s.files[i], err = s.client.Open(ctx, path); err != nil { // for as long as the source is open
+				return err
+			}
+			if s.samples[i], err = spec.samples(within, path, s.files[i]); err != nil {
+				return fmt.Errorf("reading %s: %w", storage.Redacted(path), withoutPath(err))
 			}
 			return nil
 		})
 	}
 	if err := group.Wait(); err != nil {
+		s.files = slices.DeleteFunc(s.files, func(f storage.File) bool { return f == nil })
 		return err
 	}
 	for _, samples := range s.samples {

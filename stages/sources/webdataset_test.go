@@ -307,8 +307,9 @@ func TestWebDatasetProblems(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{
-		"gz.tar":   "reading DIR/gz.tar: it is compressed by gzip; unpack it: gunzip --keep",
-		"none.tar": "there are no samples in DIR/none.tar",
+		"gz.tar":               "reading DIR/gz.tar: it is compressed by gzip; unpack it: gunzip --keep",
+		"none.tar":             "there are no samples in DIR/none.tar",
+		"{good,gone,good}.tar": "stat DIR/gone.tar: no such file or directory",
 	} {
 		_, err := newWebDataset(in(dir, name)...).Open(t.Context(), 1)
 		if got := strings.ReplaceAll(text(err), dir, "DIR"); got != want {

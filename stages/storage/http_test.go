@@ -366,6 +366,34 @@ func TestConnectionLimit(t *testing.T) {
 	})
 }
 
+// TestConnectionReuse checks that one request after the other takes one connection.
+func TestConnectionReuse(t *testing.T) {
+	for _, noRanges := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			c, p := servePipes(t, (&site{data: random(1_000_000), noRanges: noRanges}).ServeHTTP)
+			for range 3 {
+				f, err := c.Open(t.Context(), url1)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for off := range int64(5) {
+					if _, err := f.ReadAt(make([]byte, 1000), 995_000+off*1000); err != nil {
+						t.Error(err)
+					}
+				}
+				synctest.Wait()
+				f.Close()
+				if err := c.ReadFile(t.Context(), url1, func(n int64) ([]byte, error) { return make([]byte, n), nil }); err != nil {
+					t.Error(err)
+				}
+			}
+			if n := p.dialled.Load(); n != 1 {
+				t.Errorf("%d connections", n)
+			}
+		})
+	}
+}
+
 func TestListUnsupported(t *testing.T) {
 	_, err := List(t.Context(), url1)
 	want := "list http://user:xxxxx@host/dir/a%20b.tar?…: a web server doesn't list its files; name them one by one"

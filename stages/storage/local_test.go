@@ -72,7 +72,7 @@ func TestLocalErrors(t *testing.T) {
 		if path != dir {
 			want = "stat " + path + ": no such file or directory"
 		}
-		if _, err := Open(t.Context(), path); err == nil || err.Error() != want {
+		if f, err := New().Open(t.Context(), path); f != nil || err == nil || err.Error() != want {
 			t.Errorf("opened with error %v, want %s", err, want)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -16,6 +17,7 @@ type pipes struct {
 	accepted chan net.Conn
 	closed   chan struct{}
 	once     sync.Once
+	dialled  atomic.Int64
 }
 
 func (p *pipes) Accept() (net.Conn, error) {
@@ -35,6 +37,7 @@ func (p *pipes) Close() error {
 func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes", Net: "unix"} }
 
 func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	p.dialled.Add(1)
 	client, server := net.Pipe()
 	select {
 	case p.accepted <- server:
@@ -48,6 +51,11 @@ func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 
 // serve runs a server until the test ends, and returns a client all of whose connections lead to it.
 func serve(t *testing.T, h http.HandlerFunc) *Client {
+	c, _ := servePipes(t, h)
+	return c
+}
+
+func servePipes(t *testing.T, h http.HandlerFunc) (*Client, *pipes) {
 	p := &pipes{accepted: make(chan net.Conn), closed: make(chan struct{})}
 	server := &http.Server{Handler: h}
 	ended := make(chan struct{})
@@ -62,7 +70,7 @@ func serve(t *testing.T, h http.HandlerFunc) *Client {
 		server.Close()
 		<-ended
 	})
-	return c
+	return c, p
 }
 
 // fault is what a server does instead of sending a file.

@@ -67,7 +67,11 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 // From a server that can't send parts of a file the whole file is fetched, to a temporary one: what has come can be read.
 func (c *Client) Open(ctx context.Context, path string) (File, error) {
 	if !Remote(path) {
-		return openLocal(ctx, path)
+		f, err := openLocal(ctx, path)
+		if err != nil {
+			return nil, err
+		}
+		return f, nil
 	}
 	o, whole, err := c.object(ctx, path)
 	switch {
