@@ -95,16 +95,19 @@ func (s *Parquet) open(ctx context.Context, path string, f storage.File) (p parq
 
 // Validate reports files that are missing or of another format, and columns that they don't have.
 func (s *Parquet) Validate() []stages.Problem {
-	_, problems := s.look()
+	_, problems := s.look(true)
 	if s.Buffer > 0 && !s.Shuffle {
 		problems = append(problems, stages.Problem{Attribute: "buffer", Summary: "Buffer without shuffling", Detail: "The buffer is what row groups are shuffled in: set shuffle = true, or leave buffer out."})
 	}
 	return problems
 }
 
-// look reads the files' metadata.
-func (s *Parquet) look() (t stages.Type, problems []stages.Problem) {
+// look reads the metadata of the files, or of as many as it takes to know the type of an item.
+func (s *Parquet) look(all bool) (t stages.Type, problems []stages.Problem) {
 	problems = checkFiles("files", s.Files, func(ctx context.Context, path string, f storage.File) error {
+		if !all && t.Kind != stages.Unknown {
+			return nil
+		}
 		p, err := s.open(ctx, path, f)
 		if t.Kind == stages.Unknown {
 			t = p.typ
@@ -116,7 +119,7 @@ func (s *Parquet) look() (t stages.Type, problems []stages.Problem) {
 
 // Output returns the type of an item, or an unknown one while the files can't be read.
 func (s *Parquet) Output() stages.Type {
-	t, _ := s.look()
+	t, _ := s.look(false)
 	return t
 }
 

@@ -122,7 +122,7 @@ func TestParquetNames(t *testing.T) {
 
 func TestParquetProblems(t *testing.T) {
 	path := formats("duckdb_zstd.parquet")
-	names := "There are: image, image.bytes, image.path, raw, text, label, name, score, embedding, pair, tokens, flag, wide, gap, names, point, point.x, point.y, time, price."
+	names := "There are: image, image.bytes, image.path, raw, text, label, name, score, embedding, pair, tokens, flag, wide, gap, holes, names, point, point.x, point.y, time, …."
 	unusable := func(what string) stages.Problem {
 		return stages.Problem{Attribute: "files", Summary: "Unusable file", Detail: fmt.Sprintf("The file %q can't be used: %s.", "DIR/file", what)}
 	}
@@ -188,6 +188,14 @@ func TestParquetErrors(t *testing.T) {
 	}
 	if got := readError(t, gap, 4); got != "" {
 		t.Errorf("the row behind a null: %s", got)
+	}
+	for _, path := range []stages.Path{path, formats("arrow_pages.parquet")} {
+		holes := opened(t, newParquet("holes", path))
+		for i, want := range []string{"", "a value of the list is null", "there is no value: it is null", ""} {
+			if got := strings.TrimPrefix(readError(t, holes, i), "row group 0, from row 0: "); got != want {
+				t.Errorf("%s, row %d of lists: %q, want %q", path, i, got, want)
+			}
+		}
 	}
 	if got, want := readError(t, opened(t, newParquet("wide", path)), 0), "value 0 is 1099511627776, which doesn't fit in an int32"; got != want {
 		t.Errorf("a large number: %q, want %q", got, want)

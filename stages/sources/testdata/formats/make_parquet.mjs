@@ -12,7 +12,7 @@ const rows = (n) => `
   SELECT {'bytes': encode('image ' || i), 'path': i || '.jpg'} AS image, encode('raw ' || i) AS raw, 'né ' || i AS text, (i % 3)::BIGINT AS label,
     ['dog', 'ant', 'cat'][i % 3 + 1] AS name, i / 2 AS score, [i, 0.5, -1e30]::FLOAT[] AS embedding, [i, i + 1]::INTEGER[2] AS pair,
     range(0, i % 3)::INTEGER[] AS tokens, i % 2 = 1 AS flag, 1099511627776 AS wide, CASE WHEN i != 3 THEN i::INTEGER END AS gap,
-    ['a', 'b'] AS names, {'x': i, 'y': i} AS point, '2020-01-01'::TIMESTAMP AS time, i::DECIMAL(20, 2) AS price
+    CASE i % 3 WHEN 0 THEN [1, 2] WHEN 1 THEN [1, NULL] END AS holes, ['a', 'b'] AS names, {'x': i, 'y': i} AS point, '2020-01-01'::TIMESTAMP AS time, i::DECIMAL(20, 2) AS price
   FROM range(${n}) t(i)`;
 for (const [name, n, options] of [
   ["duckdb_snappy", 10, `COMPRESSION snappy, KV_METADATA {huggingface: '${info}'}`],
