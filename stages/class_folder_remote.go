@@ -15,8 +15,8 @@ import (
 	"github.com/pipectl/pipectl/stages/storage"
 )
 
-// RemoteCheck bounds what a Validate asks of a server.
-const RemoteCheck = 15 * time.Second
+// RemoteCheck is how long a Validate may ask servers.
+const RemoteCheck = 10 * time.Second
 
 // validateRemote reports a folder that can't be listed.
 func (c ClassFolder) validateRemote() []Problem {

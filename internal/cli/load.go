@@ -46,8 +46,9 @@ func pathArgument(args []string) string {
 	return args[0]
 }
 
-// patience is how long reading the experiments may take: an expression can ask for any amount of work.
-const patience = 10 * time.Second
+// patience is how long reading the experiments may take: an expression can ask for any amount of work. It leaves several stages the time
+// to ask servers that don't answer.
+const patience = time.Minute
 
 // read reads the experiments and checks them as far as that needs no data. The Config is never nil. Where ctx ends first,
 // nothing is said: the caller sees it.
@@ -69,7 +70,8 @@ func (s *state) read(ctx context.Context, sel *selection) (*config.Config, hcl.D
 		return new(config.Config), hcl.Diagnostics{{
 			Severity: hcl.DiagError,
 			Summary:  "Too much to work out",
-			Detail:   fmt.Sprintf("The values in %s were not worked out within %v. Look for `for` expressions or functions that make very long lists or texts.", sel.path, patience),
+			Detail:   fmt.Sprintf("The values in %s were not worked out within %v. Look for `for` expressions or functions that make very long lists or texts, and for files on "+
+				"slow servers.", sel.path, patience),
 		}}
 	}
 	for _, e := range cfg.Experiments {

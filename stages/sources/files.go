@@ -15,7 +15,6 @@ import (
 	"sort"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/agext/levenshtein"
 
@@ -24,7 +23,7 @@ import (
 )
 
 // planTime is how long looking at files may take before anything runs.
-const planTime = 30 * time.Second
+const planTime = stages.RemoteCheck
 
 // fileSet is a data set's open files, whose records count on from one file to the next.
 type fileSet struct {
