@@ -70,7 +70,7 @@ func (s *state) read(ctx context.Context, sel *selection) (*config.Config, hcl.D
 		return new(config.Config), hcl.Diagnostics{{
 			Severity: hcl.DiagError,
 			Summary:  "Too much to work out",
-			Detail:   fmt.Sprintf("The values in %s were not worked out within %v. Look for `for` expressions or functions that make very long lists or texts, and for files on "+
+			Detail: fmt.Sprintf("The values in %s were not worked out within %v. Look for `for` expressions or functions that make very long lists or texts, and for files on "+
 				"slow servers.", sel.path, patience),
 		}}
 	}
