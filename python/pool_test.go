@@ -248,7 +248,7 @@ func TestPoolFaults(t *testing.T) {
 			{how: "raise", skip: true},
 			{how: "exit", want: "SystemExit: 3", kind: Exception},
 			{how: "kill", want: "SIGKILL", kind: ExitError},
-			{how: "hang", want: "was at it for longer than 500ms (timeout), and was killed", kind: TimeoutError, shown: "(most recent call first):\n  File \"*\", line * in misbehave"},
+			{how: "hang", want: "was at it for longer than 2s (timeout), and was killed", kind: TimeoutError, shown: "(most recent call first):\n  File \"*\", line * in misbehave"},
 			{how: "interrupt", want: "KeyboardInterrupt", kind: Exception, shown: "*, in misbehave\n*"},
 			{how: "interrupt", skip: true},
 			{how: "faulty", want: "Faulty: (its text can't be had: SystemExit)", kind: Exception, shown: "*, in misbehave\n*"},
@@ -259,7 +259,10 @@ func TestPoolFaults(t *testing.T) {
 			t.Run(fmt.Sprintf("%d workers, %s, %v", workers, tt.how, tt.skip), func(t *testing.T) {
 				in := torchCode(t, new(manager), "train", poolCode)
 				in.Env = map[string]string{"HOW": tt.how}
-				in.Timeout = 500 * time.Millisecond
+				in.Timeout = time.Minute
+				if tt.how == "hang" {
+					in.Timeout = 2 * time.Second
+				}
 				_, pool, err := poolOf(t, in, "faulty", 2, workers, func(_ *Load, s *stages.PoolSetup) { s.Stages[2].Skip = tt.skip })
 				if err != nil {
 					t.Fatal(err)

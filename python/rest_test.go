@@ -16,7 +16,7 @@ import (
 // TestPoolRests stops a pool's workers, and has them go on in another mode.
 func TestPoolRests(t *testing.T) {
 	in := torchCode(t, new(manager), "train", poolCode)
-	in.Timeout = 5 * time.Second
+	in.Timeout = 20 * time.Second
 	_, p, err := poolOf(t, in, "loader", 2, 2, nil)
 	if err != nil {
 		t.Fatal(err)
