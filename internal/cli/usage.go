@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -36,7 +37,9 @@ func wrongUsage(cmd *cobra.Command, err error) error {
 func unknown(parent *cobra.Command, name string) error {
 	text := fmt.Sprintf("there is no command %q", parent.CommandPath()+" "+name)
 	if near := parent.SuggestionsFor(name); len(near) > 0 {
-		text += fmt.Sprintf(". Did you mean %q?", near[0])
+		// Of names that are equally near, letters are swapped more often than left out: "rnu" is run rather than rm.
+		longer := func(s string) int { return max(len(s)-len(name), len(name)-len(s)) }
+		text += fmt.Sprintf(". Did you mean %q?", slices.MinFunc(near, func(a, b string) int { return longer(a) - longer(b) }))
 	}
 	return usagef("%s", text)
 }
