@@ -79,6 +79,7 @@ func TestCIFARProblems(t *testing.T) {
 		{"auto", []string{"no*"}, []stages.Problem{
 			{Attribute: "files", Summary: "Unreadable file", Detail: `The file "DIR/no*" can't be read: no file matches this pattern.`},
 		}},
+		{"auto", []string{"short", "none/*"}, []stages.Problem{{Attribute: "files", Summary: "File not found", Detail: `There is no file "DIR/none/".`}}},
 		{"auto", []string{""}, []stages.Problem{
 			{Attribute: "files", Summary: "Unreadable file", Detail: `The file "DIR" can't be read: not a regular file.`},
 		}},

@@ -127,7 +127,7 @@ func expand(ctx context.Context, client *storage.Client, patterns []stages.Path)
 		}
 		entries, err := client.List(ctx, folder)
 		if err != nil {
-			return nil, fmt.Errorf("listing %s: %w", folder, withoutPath(err))
+			return nil, err
 		}
 		found := len(paths)
 		for _, e := range entries {

@@ -157,7 +157,7 @@ func TestExpand(t *testing.T) {
 		{[]string{"sub/?-2.bin", "none.bin"}, []string{"DIR/sub/b-2.bin", "DIR/none.bin"}, ""},
 		{[]string{"https://host.example/a[1].bin?key=*"}, []string{"https://host.example/a[1].bin?key=*"}, ""},
 		{[]string{"c*.bin"}, nil, "match DIR/c*.bin: no file matches this pattern"},
-		{[]string{"none/*.bin"}, nil, "listing DIR/none/: no such file or directory"},
+		{[]string{"none/*.bin"}, nil, "stat DIR/none/: no such file or directory"},
 		{[]string{"b[.bin"}, nil, `the pattern DIR/b[.bin is malformed: close its brackets, or write \[ for a bracket`},
 	} {
 		got, err := expand(context.Background(), storage.New(), in(dir, tt.patterns...))

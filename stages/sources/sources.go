@@ -6,12 +6,12 @@ import "github.com/pipectl/pipectl/stages"
 // Add adds the operators to a registry.
 func Add(r *stages.Registry) {
 	r.Add(
-		cifarOperator(),
-		parquetOperator(),
-		tfRecordOperator(),
-		csvOperator(),
-		textLinesOperator(),
-		npyOperator(),
 		webDatasetOperator(),
+		csvOperator(),
+		cifarOperator(),
+		npyOperator(),
+		textLinesOperator(),
+		tfRecordOperator(),
+		parquetOperator(),
 	)
 }
