@@ -143,7 +143,7 @@ func TestAllHere(t *testing.T) {
 		t.Fatal(err)
 	}
 	tested := map[string]bool{"photos": true, "known-answers": true, "fashion": true, "feed-a-gpu": true, "custom-operator": true,
-		"pytorch": true, "text": true, "audio": true, "ci": true}
+		"pytorch": true, "text": true, "audio": true, "ci": true, "storage": true}
 	for _, e := range entries {
 		if e.IsDir() && !tested[e.Name()] {
 			t.Errorf("the example %s has no test", e.Name())
