@@ -29,6 +29,9 @@ func chunkOf(f storage.File, file *parquet.File, group, column int) (parquetChun
 		// The library takes all memory there is where such a page is damaged.
 		return c, errors.New("it is compressed by LZ4, which isn't supported; write it with snappy or zstd")
 	}
+	if rows := c.group.NumRows(); rows < 0 || rows > c.meta.NumValues {
+		return c, fmt.Errorf("row group %d has %d rows and %d values of a column: the file is damaged", group, rows, c.meta.NumValues)
+	}
 	start := c.start()
 	if start < 0 || c.meta.TotalCompressedSize < 0 || c.meta.TotalCompressedSize > f.Size()-start {
 		return c, fmt.Errorf("a column of row group %d has %d bytes from %d, and the file has %d: it is damaged", group, c.meta.TotalCompressedSize, start, f.Size())
