@@ -121,10 +121,9 @@ type flight struct {
 // that an asynchronous device needn't wait for the host; where time is taken, it waits for the step first.
 func (p *Pipeline) eat(r *run, iv *Interval, warmup, steps int, observe func(Step)) {
 	var from mark
-	var usage machine.Usage
+	usage := r.usage
 	if warmup == 0 {
-		usage = p.usage() // it takes its time, which is not to be measured
-		from = r.mark()
+		from = r.outset()
 	}
 	var before *flight
 	defer func() {
@@ -268,6 +267,21 @@ type mark struct {
 	train          reading
 }
 
+// outset returns what a run's clocks and counters showed before it began.
+func (r *run) outset() mark {
+	m := mark{pools: make([][]reading, len(r.pools)), queues: make([][2]int64, len(r.pools)), cpu: r.cpu, train: r.train.zero()}
+	if r.transfer != nil {
+		m.transfer = r.transfer.zero()
+	}
+	for s, pool := range r.pools {
+		m.pools[s] = make([]reading, len(pool))
+		for w, c := range pool {
+			m.pools[s][w] = c.zero()
+		}
+	}
+	return m
+}
+
 func (r *run) mark() mark {
 	m := mark{at: time.Since(r.start), steps: r.steps.Load(), samples: r.samples.Load(), cpu: r.p.cpuTime(), train: r.train.read()}
 	for s, pool := range r.pools {
@@ -352,19 +366,9 @@ func (p *Pipeline) Live() (Live, bool) {
 	if r == nil {
 		return Live{}, false
 	}
-	zero := mark{pools: make([][]reading, len(r.pools)), queues: make([][2]int64, len(r.pools)), train: r.train.zero()}
-	if r.transfer != nil {
-		zero.transfer = r.transfer.zero()
-	}
-	for s, pool := range r.pools {
-		zero.pools[s] = make([]reading, len(pool))
-		for w, c := range pool {
-			zero.pools[s][w] = c.zero()
-		}
-	}
 	l := Live{Probe: r.probe, Elapsed: time.Since(r.start)}
 	l.Start = r.start
-	r.mark().interval(zero, r, &l.Interval)
+	r.mark().interval(r.outset(), r, &l.Interval)
 	return l, true
 }
 

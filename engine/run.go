@@ -11,6 +11,7 @@ import (
 
 	"github.com/pipectl/pipectl/engine/cache"
 	"github.com/pipectl/pipectl/gpu"
+	"github.com/pipectl/pipectl/internal/machine"
 	"github.com/pipectl/pipectl/stages"
 )
 
@@ -32,6 +33,8 @@ type run struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	start  time.Time
+	usage  machine.Usage // by all, before the start
+	cpu    time.Duration // that this process had used then; negative if unknown
 	wg     sync.WaitGroup
 
 	feeder  *feeder
@@ -91,7 +94,8 @@ func (t *tap) keep(it *item, el *stages.Element) {
 // start with staff.
 func (p *Pipeline) newRun(ctx context.Context, probe Probe, first, end int64) *run {
 	plan := p.Plan
-	r := &run{p: p, plan: plan, probe: probe, source: p.source, start: time.Now(), window: int64(plan.window())}
+	// Reading what is used takes its time, which isn't the run's.
+	r := &run{usage: p.usage(), cpu: p.cpuTime(), p: p, plan: plan, probe: probe, source: p.source, start: time.Now(), window: int64(plan.window())}
 	r.ctx, r.cancel = context.WithCancel(ctx)
 	r.queues = make([]*queue[item], len(plan.Segments))
 	r.pools = make([][]*clock, len(plan.Segments))
