@@ -32,6 +32,11 @@ func (p *Pipeline) Measure(ctx context.Context, probe Probe, warmup, steps int) 
 			return Interval{}, err
 		}
 	}
+	if s, ok := p.step.(gpu.Restarter); ok {
+		if err := s.Restart(); err != nil {
+			return Interval{}, &StageError{Address: p.Plan.Experiment.Stages[p.Plan.train].Address, Err: err}
+		}
+	}
 	first := p.next[probe.replays()]
 	r := p.newRun(ctx, probe, first, -1)
 	if warmup > 0 {

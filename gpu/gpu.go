@@ -57,6 +57,13 @@ type Step interface {
 	Close() error
 }
 
+// Restarter is implemented by steps that learn. Measuring isn't learning: intervals over the same few batches, thousands of them, would
+// end where the network does, and what an interval takes must not depend on those before it.
+type Restarter interface {
+	// Restart makes the step what it was before its first batch.
+	Restart() error
+}
+
 // Classifier is a step that learns to tell classes apart.
 type Classifier interface {
 	Step

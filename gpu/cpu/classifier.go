@@ -34,6 +34,7 @@ type classifier struct {
 
 	team     *team
 	members  []*member
+	initial  []float32 // params before the first step
 	params   []float32
 	velocity []float32   // the momentum's running sum of gradients, laid out as params
 	grads    [][]float32 // each shard's gradient by the blocks' parameters, laid out as params
@@ -83,6 +84,7 @@ func newClassifier(c *gpu.CNN, in gpu.Input) (*classifier, error) {
 		losses:   make([]float64, in.Batch),
 		grads:    make([][]float32, min(maxShards, in.Batch)),
 	}
+	s.initial = slices.Clone(s.params)
 	for i := range s.grads {
 		s.grads[i] = make([]float32, net.Weights)
 	}
@@ -101,6 +103,14 @@ func newClassifier(c *gpu.CNN, in gpu.Input) (*classifier, error) {
 	s.team = newTeam(len(s.members))
 	s.learn, s.update, s.classify = s.learnShard, s.updateChunk, s.classifyShard
 	return s, nil
+}
+
+// Restart gives the network its initial parameters again.
+func (s *classifier) Restart() error {
+	copy(s.params, s.initial)
+	clear(s.velocity)
+	s.steps = 0
+	return nil
 }
 
 // Submit trains on b. It returns when that is done, with an error, and the parameters as they were, where a label is

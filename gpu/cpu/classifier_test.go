@@ -262,6 +262,25 @@ func TestReproducible(t *testing.T) {
 	}
 }
 
+// A step that begins anew does what it did at first, bit for bit.
+func TestRestart(t *testing.T) {
+	sample := stages.TensorType(3, 12, 12)
+	s := open(t, gpu.CNN{Width: 8, Depth: 2, Stride: 1, LearningRate: 0.01, Momentum: 0.9}, sample, 5, 3)
+	var losses [2][]float64
+	for round := range losses {
+		for i := range 4 {
+			submit(t, s, randomBatch(sample, 5, 3, uint64(i)))
+			losses[round] = append(losses[round], s.loss)
+		}
+		if err := s.Restart(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !slices.Equal(losses[0], losses[1]) || losses[0][0] == losses[0][3] {
+		t.Errorf("losses %v", losses)
+	}
+}
+
 // The loss of samples of two labels is theirs, each by its share, and so is what a step makes of the parameters.
 func TestMixedLabels(t *testing.T) {
 	sample := stages.TensorType(1, 4, 4)

@@ -114,6 +114,16 @@ func (s *classifier) initialize() error {
 	return failed(cu.Synchronize(), "giving the network its initial parameters")
 }
 
+// Restart waits for the steps and gives the network its initial parameters again.
+func (s *classifier) Restart() error {
+	return s.d.do(func() error {
+		if err := s.d.compute.Synchronize(); err != nil {
+			return failed(err, "waiting for the steps")
+		}
+		return s.initialize()
+	})
+}
+
 // Submit starts a step on b. Labels are looked at here, where they are; a loss that isn't finite is the error of the event's
 // Wait, and such a step leaves the parameters as they were.
 func (s *classifier) Submit(ctx context.Context, b *gpu.Batch) (gpu.Event, error) {

@@ -201,6 +201,14 @@ func TestReproducible(t *testing.T) {
 		if !slices.Equal(params(t, waited), params(t, s)) {
 			t.Errorf("%s: the parameters differ", precision)
 		}
+		if err := s.(gpu.Restarter).Restart(); err != nil {
+			t.Fatal(err)
+		}
+		for i, b := range batches[:3] {
+			if loss := train(t, d, s, b); loss != want[i] {
+				t.Errorf("%s: loss %v of step %d after a restart, want %v", precision, loss, i+1, want[i])
+			}
+		}
 	}
 }
 
