@@ -54,25 +54,28 @@ func (f *feeder) pop(buf []item, c *clock) int {
 		last = min(last, f.end)
 	}
 	n := int(min(int64(len(buf)), last-f.next))
+	epoch, pos := int(f.next/int64(f.layout.epoch)), int(f.next%int64(f.layout.epoch))
 	for i := range n {
-		buf[i] = f.item(f.next)
+		f.deal(&buf[i], epoch, pos)
 		f.next++
+		if pos++; pos == f.layout.epoch {
+			epoch, pos = epoch+1, 0
+		}
 	}
 	return n
 }
 
-func (f *feeder) item(seq int64) item {
-	epoch, pos := int(seq/int64(f.layout.epoch)), int(seq%int64(f.layout.epoch))
-	it := item{Item: stages.Item{Seq: seq, Epoch: epoch}}
+// deal makes it the next item, which is at a place of an epoch.
+func (f *feeder) deal(it *item, epoch, pos int) {
+	*it = item{Item: stages.Item{Seq: f.next, Epoch: epoch}}
 	if f.cache == nil {
 		it.Index = f.order.index(epoch, pos)
 		if f.ahead > 0 && pos+f.ahead < f.layout.epoch {
 			it.ahead = f.order.index(epoch, pos+f.ahead) + 1
 		}
-		return it
+		return
 	}
 	it.take(f.cache.Get(pos))
-	return it
 }
 
 // take makes the item the one that a cache holds; its place in the run and its epoch stay.

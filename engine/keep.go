@@ -173,6 +173,14 @@ func (k *keeper) notes(plan *Plan) []stages.PoolNote {
 	return []stages.PoolNote{{Code: keptNote, Text: text, Stages: above}}
 }
 
+// Kept returns notes on what checkpoints keep.
+func (p *Pipeline) Kept() (notes []stages.PoolNote) {
+	for _, k := range p.keepers {
+		notes = append(notes, k.notes(p.Plan)...)
+	}
+	return notes
+}
+
 func (k *keeper) close() error {
 	var errs []error
 	if disk := k.disk.Load(); disk != nil {

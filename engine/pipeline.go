@@ -260,9 +260,7 @@ func (p *Pipeline) Notes() []stages.PoolNote {
 	if p.pool != nil {
 		notes = p.pool.Notes()
 	}
-	for _, k := range p.keepers {
-		notes = append(notes, k.notes(p.Plan)...)
-	}
+	notes = append(notes, p.Kept()...)
 	if s, ok := p.step.(gpu.Timed); ok {
 		switch device, cuda := strings.CutPrefix(s.Timed(), "cuda"); {
 		case cuda:

@@ -47,6 +47,9 @@ type Memory struct {
 	Assumed bool
 }
 
+// Unlimited is the limit in bytes of a cache that has none: more than a disk holds.
+const Unlimited int64 = 1 << 50
+
 const (
 	defaultPrefetch       = 16 // items
 	defaultBatches        = 2  // batches ready for the step or the transfer
@@ -55,7 +58,6 @@ const (
 	assumedElement  int64 = 1 << 20
 	leastCache      int64 = 256 << 20 // a cached set should be far larger than the CPU's last-level cache
 	fewestCached          = 8         // batches
-	unlimited       int64 = 1 << 50   // bytes: more than a disk has
 	typicalSamples        = 256       // a cached set should cost what the whole data set does on average
 )
 
@@ -314,7 +316,7 @@ func (p *Plan) estimate(memory int64) {
 			case c.Limit > 0:
 				p.CacheLimit[k] = int64(c.Limit)
 			case onDisk:
-				p.CacheLimit[k] = unlimited
+				p.CacheLimit[k] = Unlimited
 			}
 			if onDisk {
 				continue

@@ -21,6 +21,10 @@ const (
 // computing, so that still more workers help.
 const mostlyIdle = 0.5
 
+// waiting is the share of a stage's busy time up to which what all of the pipeline computes makes the stage one that waits. Others' work on
+// the machine makes computing look like waiting, hardly by so much.
+const waiting = 0.2
+
 func (s *session) advise(code string, stage int, format string, args ...any) {
 	s.report.Advice = append(s.report.Advice, Advice{Code: code, Address: s.address(stage), Text: fmt.Sprintf(format, args...)})
 }
@@ -44,9 +48,23 @@ func (s *session) adviseOn(named int) {
 	case known && used < fullyBusy && (s.segmentOf(named).Workers < s.options.Cores || used < mostlyIdle):
 		s.advise(MoreWorkers, named, "%s busy %.0f %% of the time, while %s at most %.0f %% busy: %s.",
 			s.crew(named), 100*busy, s.cores(), 100*used, s.reinforce(named))
+	case s.waits(load, named) && !s.plan.Fused:
+		s.advise(MoreWorkers, named, "%s busy %.0f %% of the time, and little of that is computing: it waits, for storage or something else. More workers wait side by side: %s.",
+			s.crew(named), 100*busy, s.reinforce(named))
 	default:
 		s.adviseCheaper(named, used, known)
 	}
+}
+
+// waits reports whether a stage is busy without computing: all of the pipeline takes less of the CPU than a small part of its busy time.
+func (s *session) waits(load []float64, stage int) bool {
+	var share []float64
+	for _, iv := range s.baseline().intervals {
+		if iv.CPU >= 0 {
+			share = append(share, iv.CPU/max(load[stage]*float64(max(s.segmentOf(stage).Workers, 1)), 1e-9))
+		}
+	}
+	return len(share) > 0 && median(share) < waiting
 }
 
 // handsOver reports whether most of what a fused pool's batch stage costs is not its work: then it is the handing over.

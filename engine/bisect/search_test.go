@@ -219,6 +219,9 @@ func TestAdvice(t *testing.T) {
 			[]string{"Its one worker is busy 100 % of the time, while the 2 cores are at most 1 % busy: give it a second worker (workers = 2)."}},
 		{"one core, waiting", sim{cost: []float64{1, 10, 1}, cores: 1, used: 0.01}, nil,
 			[]string{"Its one worker is busy 100 % of the time, while the one core is at most 1 % busy: give it a second worker (workers = 2)."}},
+		{"waiting, beside others who compute", sim{cost: []float64{1, 10, 1}, cores: 2, used: 0.05, disturb: func(iv *engine.Interval) { iv.Others = 1.95 }}, nil,
+			[]string{"Its one worker is busy 100 % of the time, and little of that is computing: it waits, for storage or something else. More workers wait side by side: " +
+				"give it a second worker (workers = 2)."}},
 		{"a worker for each core, computing", sim{cost: []float64{1, 10, 1}, workers: twice, cores: 2, used: 1.7}, nil, []string{
 			"As the 2 cores are 85 % busy, more workers would hardly help. Make the stage cheaper: smaller inputs, a fused or faster operator.",
 			"Its output is the same in every epoch: storing it saves the work after the first."}},

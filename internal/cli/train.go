@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pipectl/pipectl/engine"
+	"github.com/pipectl/pipectl/engine/bisect"
 	"github.com/pipectl/pipectl/internal/ui"
 )
 
@@ -46,6 +47,9 @@ func (r *session) train(ctx context.Context) error {
 		if storing := r.stored.AddInterval(engine.Probe{}, iv); storing != nil {
 			r.stop(storing)
 		}
+	}
+	for _, n := range r.pipeline.Kept() {
+		r.observe(bisect.Noted{Note: bisect.Note{Code: n.Code, Text: n.Text}})
 	}
 	return err
 }

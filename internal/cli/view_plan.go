@@ -45,7 +45,9 @@ type boundaryView struct {
 	Type       string  `json:"type"` // of a sample there
 	Checkpoint *string `json:"checkpoint"`
 	Probe      bool    `json:"probe"`
-	CacheLimit *int64  `json:"cache_limit_bytes"` // null where it is no probe point
+	CacheLimit *int64  `json:"cache_limit_bytes"` // null where it is no probe point, or there is no limit
+	Store      *string `json:"store"`             // "memory", "disk", "pinned" or "device"; null where the checkpoint, if there is one, doesn't say
+	Kept       bool    `json:"kept"`              // the cache stays from run to run, and the stages above it don't run once it is filled
 }
 
 // memoryView is what a plan needs, in bytes.
@@ -98,8 +100,12 @@ func newPlanView(p *engine.Plan, available int64) planView {
 		view := boundaryView{After: s.Address, Type: p.Types[k].String(), Probe: p.Points[k]}
 		if s.Checkpoint != nil {
 			view.Checkpoint = &s.Checkpoint.Name
+			view.Kept = s.Checkpoint.Mode == engine.KeepMode
+			if s.Checkpoint.Store != "" {
+				view.Store = &s.Checkpoint.Store
+			}
 		}
-		if p.Points[k] {
+		if p.Points[k] && p.CacheLimit[k] < engine.Unlimited {
 			view.CacheLimit = &p.CacheLimit[k]
 		}
 		v.Boundaries = append(v.Boundaries, view)
@@ -185,6 +191,8 @@ func (b *boundaryView) probe() string {
 	switch {
 	case !b.Probe:
 		return "off"
+	case b.Kept:
+		return *b.Checkpoint + ", kept"
 	case b.Checkpoint != nil:
 		return *b.Checkpoint
 	}
