@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -86,8 +88,17 @@ func (f *figure) draw(s *strings.Builder) {
 		for i, r := range l.rates {
 			points = append(points, fmt.Sprintf("%.1f,%.1f", x(i), y(r.Median)))
 		}
-		colour := colours[n%len(colours)]
-		fmt.Fprintf(s, `<polyline points="%s" fill="none" stroke="%s" stroke-width="2"/>`+"\n", strings.Join(points, " "), colour)
-		fmt.Fprintf(s, `<text x="%.1f" y="%.1f" fill="%s">%s</text>`+"\n", panelWidth-right+8, y(l.rates[len(l.rates)-1].Median)+4, colour, l.name)
+		fmt.Fprintf(s, `<polyline points="%s" fill="none" stroke="%s" stroke-width="2"/>`+"\n", strings.Join(points, " "), colours[n%len(colours)])
+	}
+	end := func(l line) float64 { return l.rates[len(l.rates)-1].Median }
+	order := make([]int, len(f.lines))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(end(f.lines[b]), end(f.lines[a])) })
+	at := 0.0
+	for _, n := range order { // names stand at the lines' ends, one below the other
+		at = max(y(end(f.lines[n]))+4, at+13)
+		fmt.Fprintf(s, `<text x="%.1f" y="%.1f" fill="%s">%s</text>`+"\n", panelWidth-right+8, at, colours[n%len(colours)], f.lines[n].name)
 	}
 }

@@ -111,7 +111,7 @@ func (b *bench) byWorkers(photos string) (*figure, error) {
 
 // bySize varies the size of samples, which workers copy into batches.
 func (b *bench) bySize() (*figure, error) {
-	f := &figure{title: "samples/s by the size of a sample, which is copied into its batch", axis: "size"}
+	f := &figure{title: "samples/s by the size of samples, copied into batches", axis: "size"}
 	sizes := []struct {
 		name         string
 		bytes, batch int
