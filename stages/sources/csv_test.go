@@ -91,7 +91,7 @@ func TestCSV(t *testing.T) {
 func TestCSVJoin(t *testing.T) {
 	for _, tt := range []struct{ path, root, name, want string }{
 		{"/data/list.csv", "", "a/b.jpg", "/data/a/b.jpg"},
-		{"/data/list.csv", "/root", "a/../b.jpg", "/root/b.jpg"},
+		{"/data/list.csv", "/images", "a/../b.jpg", "/images/b.jpg"},
 		{"/data/list.csv", "/root", "/a/b.jpg", "/a/b.jpg"},
 		{"/data/list.csv", "s3://bucket/images/", "a/b.jpg", "s3://bucket/images/a/b.jpg"},
 		{"s3://bucket/data/list.csv", "", "a/../b.jpg", "s3://bucket/data/a/../b.jpg"},
