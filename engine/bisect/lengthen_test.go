@@ -37,7 +37,7 @@ func TestLengthen(t *testing.T) {
 		want     string
 		enlarged []int
 	}{
-		{"longer", func(b *engine.Bisect) {}, "input_bound prepare.s2, 8 probes, next prepare.s1, notes lengthened, advice cheaper_operator keep_checkpoint", []int{4}},
+		{"longer", func(b *engine.Bisect) {}, "input_bound prepare.s2, 8 probes, next prepare.s1, notes lengthened, advice cheaper_operator keep_checkpoint", []int{3}},
 		{"a length is given", func(b *engine.Bisect) { b.Steps = 8 }, "undecided, 6 probes, notes not_separated", nil},
 		{"no time for it", func(b *engine.Bisect) { b.Budget = 40 * time.Second }, "undecided, 6 probes, notes budget_used not_separated", nil},
 	} {
@@ -60,7 +60,7 @@ func TestLengthen(t *testing.T) {
 					t.Errorf("\n got %s, enlarged %v, %d restarts\nwant %s, enlarged %v", got, g.enlarged, restarts, tt.want, tt.enlarged)
 				}
 				for _, x := range append(r.Probes, r.Isolated...) {
-					if took := x.Rounds[0].Elapsed; restarts > 0 && took < 3*Target {
+					if took := x.Rounds[0].Elapsed; restarts > 0 && took < 2*Target {
 						t.Errorf("%v: an interval of %v is still there", x.Probe, took)
 					}
 				}
