@@ -6,7 +6,7 @@ import (
 
 // PadOrTrim holds the attributes of `prepare "pad_or_trim"`.
 type PadOrTrim struct {
-	Length int `hcl:"length" min:"1" doc:"The number of samples of a waveform, or of frames of a spectrogram, that it gives."`
+	Length int `hcl:"length" min:"1" max:"268435456" doc:"The number of samples of a waveform, or of frames of a spectrogram, that it gives."`
 }
 
 func padOrTrimOperator() stages.Operator {

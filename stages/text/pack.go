@@ -8,7 +8,7 @@ import (
 
 // Pack holds the attributes of `prepare "pack"`.
 type Pack struct {
-	Length int `hcl:"length" min:"1" doc:"The number of tokens of each sequence that it gives."`
+	Length int `hcl:"length" min:"1" max:"268435456" doc:"The number of tokens of each sequence that it gives."`
 	PadID  int `hcl:"pad_id,optional" min:"0" max:"2147483647" doc:"The token that is added at the end of a sequence that is shorter."`
 }
 
