@@ -21,7 +21,8 @@ import (
 // Main runs the command line that the program was started with, and returns its exit code. The operators stand beside
 // those built in: experiments use them, and `pipectl stages` lists them. It panics where a type is taken already.
 //
-// The first interrupt or SIGTERM stops what runs and stores it as interrupted; the second ends the program at once.
+// The first SIGINT, SIGTERM or SIGHUP stops what runs and stores it as interrupted; the second SIGINT or SIGTERM ends the program at once.
+// SIGHUP doesn't, because one comes from the terminal that was closed and another from its shell. Under nohup it stays ignored.
 func Main(operators ...stages.Operator) int {
 	registry := stages.Builtin()
 	gpu.Add(registry)
@@ -33,14 +34,28 @@ func Main(operators ...stages.Operator) int {
 
 	ctx, interrupt := context.WithCancel(context.Background())
 	defer interrupt()
-	signals := make(chan os.Signal, 2)
+	signals, hangups := make(chan os.Signal, 2), make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(hangups, syscall.SIGHUP)
+		defer signal.Stop(hangups)
+	}
+	// Without SIGPIPE, writing to a pipe that nobody reads is an error like others.
+	broken := make(chan os.Signal, 1)
+	signal.Notify(broken, syscall.SIGPIPE)
+	defer signal.Stop(broken)
 	go func() {
-		<-signals
-		interrupt()
-		<-signals
-		os.Exit(cli.ExitInterrupted)
+		for asked := false; ; interrupt() {
+			select {
+			case <-hangups:
+			case <-signals:
+				if asked {
+					os.Exit(cli.ExitInterrupted)
+				}
+				asked = true
+			}
+		}
 	}()
 
 	return cli.Run(ctx, os.Args[1:], cli.State{

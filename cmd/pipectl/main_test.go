@@ -64,7 +64,7 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 // signals SIGNAL TIMES REGEXP CODE FILE COMMAND ARG… runs a command, sends it a signal some times as soon as its standard
 // output matches, and keeps the output in FILE. The exit code must be CODE, which is -1 where the signal ends the process.
 func signals(ts *testscript.TestScript, _ bool, args []string) {
-	signal := map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "KILL": syscall.SIGKILL}[args[0]]
+	signal := map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "KILL": syscall.SIGKILL}[args[0]]
 	times, when, code := number(ts, args[1]), regexp.MustCompile(args[2]), number(ts, args[3])
 	cmd := exec.Command(args[5], args[6:]...)
 	cmd.Dir = ts.MkAbs(".")

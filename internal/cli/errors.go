@@ -21,6 +21,7 @@ const (
 	exitInvalid     = 3
 	exitExpect      = 4
 	ExitInterrupted = 130 // what shells report of a program that SIGINT ended
+	exitUnread      = 141 // what they report of one that SIGPIPE ended
 )
 
 // errInterrupted ends a command that a signal stopped.

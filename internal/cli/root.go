@@ -13,9 +13,12 @@ import (
 )
 
 // Run runs the command line args, the program's name left out, and returns the exit code: 0 done, 1 error, 2 wrong usage,
-// 3 invalid configuration, 4 an expectation failed, 130 interrupted, which is when ctx ends.
+// 3 invalid configuration, 4 an expectation failed, 130 interrupted, which is when ctx ends, 141 nobody reads the standard output any more.
 func Run(ctx context.Context, args []string, world State) int {
-	s := &state{State: world, stdout: &output{w: world.Out}, stderr: &spaced{w: world.Err}, args: args}
+	interrupted := ctx
+	ctx, leave := context.WithCancel(ctx)
+	defer leave()
+	s := &state{State: world, stdout: &output{w: world.Out, unread: leave}, stderr: &spaced{w: world.Err}, args: args}
 	s.outTerm, s.errTerm = ui.Detect(s.Out, s.getenv), ui.Detect(s.Err, s.getenv)
 	s.Err = s.stderr
 	root, started := newRootCommand(s)
@@ -24,11 +27,14 @@ func Run(ctx context.Context, args []string, world State) int {
 	root.SetOut(s.stdout)
 	root.SetErr(s.Err)
 	cmd, err := root.ExecuteContextC(ctx)
+	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		err = errInterrupted
+	}
 	switch {
 	case err != nil && !*started:
 		err = wrongUsage(cmd, err)
-	case err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()):
-		err = errInterrupted
+	case interrupted.Err() == nil && ctx.Err() != nil && (err == nil || errors.Is(err, errInterrupted)):
+		return exitUnread // quietly, as others end there
 	case err == nil && s.stdout.err != nil:
 		err = fmt.Errorf("writing to the standard output: %w", s.stdout.err)
 	}

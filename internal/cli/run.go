@@ -46,7 +46,8 @@ The results go to the standard output, progress to the standard error stream. Wi
 JSON object a line; the last one is the verdict. docs/json.md describes them.
 
 The exit code is 0 when done, 1 for an error, 2 for wrong usage, 3 for an invalid configuration, 4 where a threshold of
-the expect block isn't met, and 130 when interrupted.`,
+the expect block isn't met, 130 when interrupted (Ctrl-C, SIGTERM, a closed terminal; what was measured is stored; a second Ctrl-C ends it
+at once), and 141 where nobody reads the standard output any more, which interrupts too.`,
 		Example: `  pipectl run examples/photos -e photos
   pipectl run --var batch_size=32 --json | tail -1
   pipectl run --probe baseline

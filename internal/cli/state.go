@@ -3,12 +3,14 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -50,14 +52,18 @@ type state struct {
 
 // output remembers the first error in writing to it, so that views need not look after each line.
 type output struct {
-	w   io.Writer
-	err error
+	w      io.Writer
+	err    error
+	unread func() // is called where nobody reads it any more: there is nothing to go on for
 }
 
 func (o *output) Write(p []byte) (int, error) {
 	n, err := o.w.Write(p)
 	if o.err == nil {
 		o.err = err
+	}
+	if errors.Is(err, syscall.EPIPE) {
+		o.unread()
 	}
 	return n, err
 }
