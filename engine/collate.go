@@ -2,11 +2,13 @@ package engine
 
 import (
 	"fmt"
+	"os"
 	"sync"
 	"sync/atomic"
 	"unsafe"
 
 	"github.com/pipectl/pipectl/gpu"
+	"github.com/pipectl/pipectl/internal/machine"
 	"github.com/pipectl/pipectl/stages"
 )
 
@@ -18,8 +20,9 @@ type hostBatch struct {
 	kept  []bool // by slot: the item arrived and wasn't skipped
 	free  func()
 
-	pooled bool  // it stays with the fused pool that made it, until it is freed
-	bytes  int64 // of its data, where a pool made it
+	uncached bool  // its slots are
+	pooled   bool  // it stays with the fused pool that made it, until it is freed
+	bytes    int64 // of its data, where a pool made it
 }
 
 // newHostBatch takes memory for a batch of size samples from the device.
@@ -38,6 +41,10 @@ func newHostBatch(d gpu.Device, sample stages.Type, size int, pinned bool) (*hos
 	}
 	b.free = free
 	b.slots = make([]stages.Element, size)
+	// A batch is read when the next one is made. Where the CPU's cache can't hold the two, nothing of them is still there.
+	if cache := machine.LastLevelCache(os.DirFS("/")); cache > 0 {
+		b.uncached = 2*int64(len(mem)) > cache
+	}
 	n := sample.Len()
 	switch sample.Kind {
 	case stages.Tensor:
@@ -55,7 +62,7 @@ func newHostBatch(d gpu.Device, sample stages.Type, size int, pinned bool) (*hos
 func (b *hostBatch) reslot() {
 	n := b.Sample.Len()
 	for i := range b.slots {
-		s := stages.Element{Type: b.Sample}
+		s := stages.Element{Type: b.Sample, Uncached: b.uncached}
 		switch b.Sample.Kind {
 		case stages.Tensor:
 			s.F32 = b.F32[i*n : (i+1)*n : (i+1)*n]

@@ -92,6 +92,9 @@ type Element struct {
 	U8   []byte
 	F32  []float32
 	I32  []int32
+	// Uncached says that what is written here is read when it has long left the CPU's caches. A stage may write past them then,
+	// which saves reading what it overwrites.
+	Uncached bool
 
 	passed *Element
 }

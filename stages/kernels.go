@@ -9,8 +9,8 @@ type kernels interface {
 	alongColumns(t *taps, dst, src pixels)
 	// mirror fills dst with src, left and right exchanged.
 	mirror(dst, src pixels)
-	// normalize fills the planes of dst, a tensor of 3×n, with the values of n pixels.
-	normalize(n *imageNormalizer, dst []float32, src []byte)
+	// normalize fills the planes of dst, a tensor of 3×n, with the values of n pixels. uncached is dst's Element.Uncached.
+	normalize(n *imageNormalizer, dst []float32, src []byte, uncached bool)
 	// standardize fills dst with src less mean, divided by std.
 	standardize(dst, src []float32, mean, std float32)
 	// mixGrey mixes src with one grey.

@@ -187,7 +187,7 @@ INLINE void store8(uint8_t *dst, eight_pixels px) {
 	_mm_storel_epi64((__m128i *)(dst + 16), _mm256_extracti128_si256(v, 1));
 }
 
-AVX2 void avx2_normalize(float *dst, const uint8_t *src, ptrdiff_t n, const float *mean, const float *std) {
+INLINE void normalize(float *dst, const uint8_t *src, ptrdiff_t n, const float *mean, const float *std, bool stream) {
 	const __m256 full = _mm256_set1_ps(255);
 	__m256 m[3], s[3];
 	for (int c = 0; c < 3; c++) {
@@ -198,8 +198,22 @@ AVX2 void avx2_normalize(float *dst, const uint8_t *src, ptrdiff_t n, const floa
 		eight_pixels px = load8(src);
 		for (int c = 0; c < 3; c++) {
 			__m256 v = _mm256_div_ps(_mm256_cvtepi32_ps(px.channel[c]), full);
-			_mm256_storeu_ps(dst + c * n + i, _mm256_div_ps(_mm256_sub_ps(v, m[c]), s[c]));
+			v = _mm256_div_ps(_mm256_sub_ps(v, m[c]), s[c]);
+			if (stream) {
+				_mm256_stream_ps(dst + c * n + i, v);
+			} else {
+				_mm256_storeu_ps(dst + c * n + i, v);
+			}
 		}
+	}
+}
+
+AVX2 void avx2_normalize(float *dst, const uint8_t *src, ptrdiff_t n, const float *mean, const float *std, bool uncached) {
+	if (uncached && (uintptr_t)dst % 32 == 0 && n % 8 == 0) {
+		normalize(dst, src, n, mean, std, true);
+		_mm_sfence(); // another core may read it after this
+	} else {
+		normalize(dst, src, n, mean, std, false);
 	}
 }
 

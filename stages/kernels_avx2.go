@@ -69,9 +69,9 @@ func (avx2) mirror(dst, src pixels) {
 	C.avx2_mirror(uint8s(dst.pix), C.ptrdiff_t(dst.stride), uint8s(src.pix), C.ptrdiff_t(src.stride), C.int(src.w), C.int(src.h))
 }
 
-func (avx2) normalize(n *imageNormalizer, dst []float32, src []byte) {
+func (avx2) normalize(n *imageNormalizer, dst []float32, src []byte, uncached bool) {
 	px := len(src) / 3
-	C.avx2_normalize((*C.float)(unsafe.SliceData(dst)), uint8s(src), C.ptrdiff_t(px), (*C.float)(&n.mean[0]), (*C.float)(&n.std[0]))
+	C.avx2_normalize((*C.float)(unsafe.SliceData(dst)), uint8s(src), C.ptrdiff_t(px), (*C.float)(&n.mean[0]), (*C.float)(&n.std[0]), C.bool(uncached))
 	n.table.fill(dst, src, px&^7)
 }
 

@@ -31,8 +31,8 @@ void avx2_along_columns(uint8_t *dst, ptrdiff_t dst_stride, const uint8_t *src, 
 void avx2_mirror(uint8_t *dst, ptrdiff_t dst_stride, const uint8_t *src, ptrdiff_t src_stride, int width, int rows);
 
 // avx2_normalize fills the three planes of dst, of n values each, with (v/255 - mean) / std of n pixels, those beyond the last
-// multiple of 8 left out.
-void avx2_normalize(float *dst, const uint8_t *src, ptrdiff_t n, const float *mean, const float *std);
+// multiple of 8 left out. Where uncached is set, and the planes lie at multiples of 32 bytes, it writes past the caches.
+void avx2_normalize(float *dst, const uint8_t *src, ptrdiff_t n, const float *mean, const float *std, bool uncached);
 
 // avx2_standardize fills dst with (v - mean) / std of n values.
 void avx2_standardize(float *dst, const float *src, ptrdiff_t n, float mean, float std);

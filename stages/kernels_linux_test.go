@@ -43,7 +43,7 @@ func TestKernelsStayWithin(t *testing.T) {
 		}
 		got.Image(h, w)
 		kernels.mirror(pixelsOf(&got), in)
-		kernels.normalize(n, got.Tensor(3, h, w), src)
+		kernels.normalize(n, got.Tensor(3, h, w), src, false)
 		kernels.mixGrey(got.U8, src, 0, 1)
 		kernels.saturate(got.U8, src, 1)
 		kernels.sumGreys(src)

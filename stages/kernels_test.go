@@ -27,7 +27,7 @@ func TestKernels(t *testing.T) {
 		across.set(w, to, part(w), k)
 		down.set(h, to, part(h), k)
 		image := testImage(h, w)
-		n := normalizeOperator().New().(*Normalize).imageNormalizer()
+		n, uncached := normalizeOperator().New().(*Normalize).imageNormalizer(), rapid.Bool().Draw(t, "uncached")
 		bytes := map[string]func(kernels, pixels, pixels){
 			"alongRows":    func(k kernels, dst, src pixels) { k.alongRows(across, dst, src) },
 			"alongColumns": func(k kernels, dst, src pixels) { k.alongColumns(down, dst, src) },
@@ -74,7 +74,7 @@ func TestKernels(t *testing.T) {
 			t.Errorf("greys of %d×%d: %d, want %d", h, w, got, want)
 		}
 		floats := map[string]func(kernels, []float32){
-			"normalize": func(k kernels, dst []float32) { k.normalize(n, dst[:3*h*w], image.U8) },
+			"normalize": func(k kernels, dst []float32) { k.normalize(n, dst[:3*h*w], image.U8, uncached) },
 			"standardize": func(k kernels, dst []float32) {
 				k.standardize(dst[:h*w], []float32(testTensor(1, h, w).F32), 0.485, 0.229)
 			},

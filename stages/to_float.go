@@ -48,11 +48,13 @@ func newImageNormalizer(mean, std [3]float32) *imageNormalizer {
 }
 
 func (n *imageNormalizer) Process(_ *Call, in, out *Element) error {
-	n.kernels.normalize(n, out.Tensor(3, in.Type.Shape[0], in.Type.Shape[1]), in.U8)
+	n.kernels.normalize(n, out.Tensor(3, in.Type.Shape[0], in.Type.Shape[1]), in.U8, out.Uncached)
 	return nil
 }
 
-func (portable) normalize(n *imageNormalizer, dst []float32, src []byte) { n.table.fill(dst, src, 0) }
+func (portable) normalize(n *imageNormalizer, dst []float32, src []byte, _ bool) {
+	n.table.fill(dst, src, 0)
+}
 
 // floater turns images into tensors by a table: the value for each channel and byte.
 type floater [3][256]float32
