@@ -1,7 +1,9 @@
 package cache
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -53,7 +55,7 @@ type Disk struct {
 
 	sealed    atomic.Bool // nothing above changes any more
 	discarded bool
-	mapped    []byte       // the file, once it is sealed; nil where it is read by calls
+	mapped    []byte       // the file, once it is sealed, for copyMapped alone; nil where it is read by calls
 	fetches   atomic.Int32 // how many more records are fetched ahead, since one had to be waited for
 
 	encoder *zstd.Encoder
@@ -109,16 +111,25 @@ func lockPartial(path string, flags int) (*os.File, error) {
 			return nil, errors.Join(err, f.Close())
 		}
 		// Between the opening and the lock, its process may have sealed or removed it.
-		here, err := f.Stat()
-		there, gone := os.Stat(path)
-		if err == nil && gone == nil && os.SameFile(here, there) {
+		here, err := at(path, f)
+		if here {
 			return f, nil
 		}
 		f.Close()
-		if err != nil || gone != nil && !(errors.Is(gone, fs.ErrNotExist) && flags&os.O_CREATE != 0) {
-			return nil, errors.Join(err, gone)
+		if err != nil && !(errors.Is(err, fs.ErrNotExist) && flags&os.O_CREATE != 0) {
+			return nil, err
 		}
 	}
+}
+
+// at reports whether an open file is the one at a path.
+func at(path string, f *os.File) (bool, error) {
+	here, err := f.Stat()
+	if err != nil {
+		return false, err
+	}
+	there, err := os.Stat(path)
+	return err == nil && os.SameFile(here, there), err
 }
 
 func (d *Disk) partial() string { return filepath.Join(d.folder, d.set.Key.ID()+partialSuffix) }
@@ -277,7 +288,11 @@ func (d *Disk) Seal() error {
 		err = d.file.Sync()
 	}
 	if err == nil {
-		err = os.Rename(d.partial(), d.Path())
+		if here, gone := at(d.partial(), d.file); here {
+			err = os.Rename(d.partial(), d.Path())
+		} else { // and another process may have begun anew
+			err = cmp.Or(gone, fmt.Errorf("%s was removed while it was being filled", d.partial()))
+		}
 	}
 	if err != nil {
 		return err
@@ -297,7 +312,18 @@ func (d *Disk) Discard() error {
 	d.writing.Lock()
 	defer d.writing.Unlock()
 	d.discarded = true
-	return errors.Join(os.Remove(d.partial()), d.file.Truncate(0))
+	return errors.Join(d.removePartial(), d.file.Truncate(0))
+}
+
+// removePartial removes the file while it is locked, so that it is ours, unless others have.
+func (d *Disk) removePartial() error {
+	if here, err := at(d.partial(), d.file); !here {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	}
+	return os.Remove(d.partial())
 }
 
 // Close closes the file, and removes it where it isn't sealed. What Get gave may not be used any more.
@@ -306,8 +332,8 @@ func (d *Disk) Close() error {
 	if d.mapped != nil {
 		errs = append(errs, unmapFile(d.mapped))
 	}
-	if !d.sealed.Load() && !d.discarded { // while it is locked, so that it is ours
-		errs = append(errs, os.Remove(d.partial()))
+	if !d.sealed.Load() && !d.discarded {
+		errs = append(errs, d.removePartial())
 	}
 	if d.decoder != nil {
 		d.decoder.Close()

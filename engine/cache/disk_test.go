@@ -392,7 +392,7 @@ func TestFolder(t *testing.T) {
 		t.Errorf("verified: %+v, %v", f, err)
 	}
 	write(s.Key.ID()+wholeSuffix, bad)
-	if f, err := Verify(path); err != nil || f.State != Damaged || f.Reason != "the record of item 0: it has another checksum than when it was written" {
+	if f, err := Verify(path); err != nil || f.State != Damaged || f.Reason != "the record of item 0, at byte 128: it has another checksum than when it was written" {
 		t.Errorf("verified with a flipped bit: %+v, %v", f, err)
 	}
 	if err := Remove(d.partial()); !errors.Is(err, ErrBusy) {

@@ -186,29 +186,105 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestShortened makes a file shorter that is mapped: reading what is gone is an error, not the end of the process.
+// TestShortened makes a file shorter that is mapped: reading what is gone is an error, not the end of the process. What was read before
+// stays as it was, whatever becomes of the file.
 func TestShortened(t *testing.T) {
 	for _, compress := range []bool{false, true} {
-		folder, s := t.TempDir(), settings(2, compress)
+		folder, s := t.TempDir(), settings(3, compress)
 		d := create(t, folder, s)
-		big := element(3, 1<<20)
-		for i := range big.U8 {
-			big.U8[i] = byte(i * i >> 8)
+		long, mapped := element(3, mappedBytes+1), element(4, 100_000)
+		for _, el := range []*stages.Element{long, mapped} {
+			for i := range el.U8 {
+				el.U8[i] = byte(i * i >> 8)
+			}
 		}
-		fill(t, d, []*stages.Element{element(1, 1), big})
-		again := reopen(t, folder, s)
-		if err := os.Truncate(filepath.Join(folder, s.Key.ID()+wholeSuffix), 200); err != nil {
+		fill(t, d, []*stages.Element{element(1, 1), mapped, long})
+		disks := []*Disk{d, reopen(t, folder, s)}
+		var before []*stages.Element
+		for _, d := range disks {
+			before = append(before, held(t, d)...)
+		}
+		if err := os.Truncate(d.Path(), 200); err != nil {
 			t.Fatal(err)
 		}
-		for _, d := range []*Disk{d, again} {
-			var el stages.Element
-			damage := (*DamageError)(nil)
-			if _, ok, err := d.Get(1, &el); ok || !errors.As(err, &damage) {
-				t.Errorf("compress=%v: %v, %v", compress, ok, err)
+		for _, d := range disks {
+			for i := 1; i < 3; i++ {
+				var el stages.Element
+				damage := (*DamageError)(nil)
+				if _, ok, err := d.Get(i, &el); ok || !errors.As(err, &damage) {
+					t.Errorf("compress=%v: item %d: %v, %v", compress, i, ok, err)
+				}
 			}
+			var el stages.Element
 			if _, ok, err := d.Get(0, &el); !ok || err != nil {
 				t.Errorf("compress=%v: what is there still: %v, %v", compress, ok, err)
 			}
+		}
+		for i, el := range before {
+			if want := []*stages.Element{element(1, 1), mapped, long}[i%3]; !same(el, want) {
+				t.Errorf("compress=%v: item %d was changed after it was read", compress, i%3)
+			}
+		}
+	}
+}
+
+// TestTaken removes the file of a cache that is being filled, for which another process then begins anew: only that one's is there at the end.
+func TestTaken(t *testing.T) {
+	for name, end := range map[string]func(*Disk) error{
+		"sealed": func(d *Disk) error {
+			if err := d.Seal(); err == nil || d.Sealed() {
+				return fmt.Errorf("sealed, %v", err)
+			}
+			return nil
+		},
+		"discarded": (*Disk).Discard,
+		"closed":    func(*Disk) error { return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			folder, s := filepath.Join(t.TempDir(), "cache"), settings(1, false)
+			first := create(t, folder, s)
+			if err := os.RemoveAll(folder); err != nil {
+				t.Fatal(err)
+			}
+			second := create(t, folder, s)
+			if err := end(first); err != nil {
+				t.Error(err)
+			}
+			if err := first.Close(); err != nil {
+				t.Error(err)
+			}
+			fill(t, second, []*stages.Element{element(1, 9)})
+			if got := held(t, reopen(t, folder, s)); !same(got[0], element(1, 9)) {
+				t.Errorf("there is %v", got[0])
+			}
+		})
+	}
+}
+
+// TestRemoveDamaged removes a file that was found damaged, and no other that has its place meanwhile.
+func TestRemoveDamaged(t *testing.T) {
+	for _, replaced := range []bool{false, true} {
+		s, b := whole(t, false)
+		b[firstByte] ^= 1
+		folder := plant(t, s, b)
+		d := reopen(t, folder, s)
+		var el stages.Element
+		_, _, err := d.Get(0, &el)
+		damage := (*DamageError)(nil)
+		if !errors.As(err, &damage) {
+			t.Fatal(err)
+		}
+		if replaced {
+			b[firstByte] ^= 1
+			if err := errors.Join(os.WriteFile(d.Path()+"2", b, 0o600), os.Rename(d.Path()+"2", d.Path())); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := errors.Join(damage.Remove(), damage.Remove()); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(d.Path()); replaced != (err == nil) {
+			t.Errorf("replaced: %v; afterwards: %v", replaced, err)
 		}
 	}
 }

@@ -115,7 +115,7 @@ func (d *Disk) verify() error {
 	if more > 0 {
 		what += fmt.Sprintf("; and %d more", more)
 	}
-	return &DamageError{d.Path(), what}
+	return d.damage(what)
 }
 
 // look describes a cache that is whole or damaged. What check finds counts as well. The error is one of the machine.
@@ -124,7 +124,7 @@ func (f *File) look(check func(*Disk) error) error {
 	if err == nil {
 		f.About, f.Items, f.Places, f.Bytes = d.set.About, d.kept, d.set.Places, d.bytes
 		if d.set.Key.ID() != f.ID {
-			err = &DamageError{f.Path, "its name isn't that of its key"}
+			err = d.damage("its name isn't that of its key")
 		} else {
 			err = check(d)
 		}

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"time"
 	"unsafe"
 
@@ -57,9 +59,22 @@ type About struct {
 type DamageError struct {
 	Path string
 	What string
+	file os.FileInfo // nil where it isn't known
 }
 
 func (e *DamageError) Error() string { return fmt.Sprintf("%s is damaged: %s", e.Path, e.What) }
+
+// Remove removes the damaged file, unless that has been done, or another has its place already.
+func (e *DamageError) Remove() error {
+	there, err := os.Stat(e.Path)
+	if err == nil && os.SameFile(e.file, there) {
+		err = os.Remove(e.Path)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
 
 // header is the beginning of a cache file, which is written last.
 type header struct {

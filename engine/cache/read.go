@@ -3,6 +3,7 @@ package cache
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -22,7 +23,9 @@ func Open(folder string, s Settings) (*Disk, error) {
 		return nil, err
 	}
 	if d.set.Key != s.Key || d.set.Places != s.Places || d.set.Compress != s.Compress {
-		return nil, errors.Join(&DamageError{path, "it was written for something else"}, d.Close())
+		damage := d.damage("it was written for something else")
+		damage.Path = path
+		return nil, errors.Join(damage, d.Close())
 	}
 	if !s.Unmapped {
 		d.mapped = mapFile(d.file)
@@ -47,12 +50,12 @@ func openFile(path string) (*Disk, error) {
 }
 
 func readIndex(file *os.File) (*Disk, error) {
-	damaged := func(format string, args ...any) (*Disk, error) {
-		return nil, &DamageError{file.Name(), fmt.Sprintf(format, args...)}
-	}
 	info, err := file.Stat()
 	if err != nil {
 		return nil, err
+	}
+	damaged := func(format string, args ...any) (*Disk, error) {
+		return nil, &DamageError{Path: file.Name(), What: fmt.Sprintf(format, args...), file: info}
 	}
 	size := info.Size()
 	b := make([]byte, min(headerSize, size))
@@ -97,7 +100,7 @@ func readIndex(file *os.File) (*Disk, error) {
 }
 
 // Get reads item i's element and label. It reports false where the item isn't kept, and a *DamageError where its record isn't what
-// was written. The element may lie in the file itself: nobody may write to it, and out is for Get alone to write to.
+// was written. The element is in out's own memory.
 func (d *Disk) Get(i int, out *stages.Element) (label int32, ok bool, err error) {
 	sealed := d.sealed.Load()
 	if !sealed {
@@ -123,7 +126,7 @@ func (d *Disk) Get(i int, out *stages.Element) (label int32, ok bool, err error)
 	case err == nil:
 		return e.label, true, nil
 	case sealed:
-		return 0, false, &DamageError{d.Path(), fmt.Sprintf("the record of item %d: %v", i, err)}
+		return 0, false, d.damage(fmt.Sprintf("the record of item %d, at byte %d: %v", i, e.offset, err))
 	}
 	return 0, false, nil // its room may have become another's meanwhile
 }
@@ -154,42 +157,60 @@ func (d *Disk) Fetch(i int) {
 	}
 }
 
-// read reads a record. Of a mapped file that was made shorter since, or that the disk can't read, the memory can't be read: that is
-// an error here too.
-func (d *Disk) read(i int, e *entry, sealed bool, out *stages.Element) (err error) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if fault, ok := recover().(interface{ Addr() uintptr }); ok {
-			err = fmt.Errorf("the file can't be read any more (memory at %#x)", fault.Addr())
-		}
-	}()
-	var record []byte
+// read reads a record into memory of its own, where nobody changes it any more once it was checked.
+func (d *Disk) read(i int, e *entry, sealed bool, out *stages.Element) error {
+	if !d.set.Compress {
+		record := grow(out, e.typ, int(e.raw))
+		return d.load(record, i, e, sealed)
+	}
+	b := d.scratch.Get().(*[]byte)
+	defer d.scratch.Put(b)
+	*b = resized(*b, int(e.stored))
+	if err := d.load(*b, i, e, sealed); err != nil {
+		return err
+	}
+	return d.decompress(*b, e, out)
+}
+
+// mappedBytes is up to how many bytes it is faster to copy a record out of a mapped file than to have it read by a call.
+const mappedBytes = 1 << 20
+
+// load copies a record as it is stored into b, and checks it.
+func (d *Disk) load(b []byte, i int, e *entry, sealed bool) error {
+	var err error
+	if sealed && d.mapped != nil && len(b) <= mappedBytes {
+		err = copyMapped(b, d.mapped[e.offset:])
+	} else {
+		_, err = d.file.ReadAt(b, int64(e.offset))
+	}
 	switch {
-	case sealed && d.mapped != nil:
-		record = d.mapped[e.offset : e.offset+e.stored : e.offset+e.stored]
-	case d.set.Compress:
-		b := d.scratch.Get().(*[]byte)
-		defer d.scratch.Put(b)
-		*b = resized(*b, int(e.stored))
-		record = *b
-	default:
-		record = grow(out, e.typ, int(e.raw))
-	}
-	if !sealed || d.mapped == nil {
-		if _, err := d.file.ReadAt(record, int64(e.offset)); err != nil {
-			return err
-		}
-	}
-	if sum(record, i) != e.checksum {
+	case errors.Is(err, io.EOF):
+		return errors.New("the file ends within it")
+	case err != nil:
+		return err
+	case sum(b, i) != e.checksum:
 		return errors.New("it has another checksum than when it was written")
 	}
-	switch {
-	case d.set.Compress:
-		return d.decompress(record, e, out)
-	case sealed && d.mapped != nil:
-		attach(out, e.typ, record)
-	}
 	return nil
+}
+
+// copyMapped copies from a mapped file. What another program cut off, or the disk can't read, isn't memory: to touch it is an error here, and would
+// end the process elsewhere.
+func copyMapped(to, from []byte) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if fault := recover(); fault != nil {
+			err = errors.New("the file can't be read any more")
+		}
+	}()
+	copy(to, from)
+	return nil
+}
+
+// damage returns the error that says how the file isn't what was written.
+func (d *Disk) damage(what string) *DamageError {
+	info, _ := d.file.Stat() // which tells files apart, and fails where nothing can be done about the file
+	return &DamageError{Path: d.Path(), What: what, file: info}
 }
 
 // decompress leaves in out what a record holds. It takes no memory for one that says of itself that it holds something else.
