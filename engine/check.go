@@ -28,6 +28,7 @@ func Check(e *Experiment) (types []stages.Type, problems []Problem) {
 func check(e *Experiment) (arranged *Experiment, types []stages.Type, problems []Problem) {
 	e, problems = arrange(e)
 	problems = append(problems, unreachable(e)...)
+	problems = append(problems, unkeepable(e)...)
 	var pool *Pool // that is fused
 	if len(e.Stages) > 0 && !slices.ContainsFunc(e.Stages, func(s Stage) bool { return s.Spec == nil }) {
 		var p *Problem
@@ -37,6 +38,7 @@ func check(e *Experiment) (arranged *Experiment, types []stages.Type, problems [
 	}
 	types = make([]stages.Type, len(e.Stages))
 	var t stages.Type
+	var mixing stages.Mixing
 	for i, s := range e.Stages {
 		next := t
 		switch spec := s.Spec.(type) {
@@ -53,6 +55,7 @@ func check(e *Experiment) (arranged *Experiment, types []stages.Type, problems [
 				}
 			}
 		case *BatchSpec:
+			mixing = spec.Mixing
 			problems = append(problems, checkMixing(spec, t, pool != nil)...)
 		case stages.StageSpec:
 			if i > 0 && t.Kind == stages.Unknown {
@@ -68,6 +71,10 @@ func check(e *Experiment) (arranged *Experiment, types []stages.Type, problems [
 			}
 			next = out
 		case gpu.TrainSpec:
+			if _, remote := s.Spec.(stages.Remote); remote && mixing.On() && pool == nil {
+				problems = append(problems, unmixed(mixing, "The training function gets samples of one label each, and pipectl mixes them here. Mix them in the function."))
+			}
+			problems = append(problems, uncached(e, spec)...)
 			if t.Kind == stages.Unknown {
 				break
 			}
@@ -80,7 +87,67 @@ func check(e *Experiment) (arranged *Experiment, types []stages.Type, problems [
 		}
 		t = next
 	}
-	return e, types, problems
+	return e, types, append(problems, cramped(e, types)...)
+}
+
+// unkeepable reports checkpoints that can't keep what passes them.
+func unkeepable(e *Experiment) (problems []Problem) {
+	for _, s := range e.Stages {
+		if c := s.Checkpoint; c != nil && c.Mode == KeepMode && len(e.Loads()) > 1 {
+			problems = append(problems, Problem{
+				Address: c.Address(), Attribute: "mode",
+				Summary: "Nothing to keep of several load blocks",
+				Detail: "A kept cache is filled in the first epoch, which has only a part of the items where several load blocks are mixed. Leave mode out: the " +
+					"checkpoint is a probe point then.",
+			})
+		}
+	}
+	return problems
+}
+
+// uncached reports checkpoints whose caches need a GPU, where the step asks for the CPU.
+func uncached(e *Experiment, train gpu.TrainSpec) (problems []Problem) {
+	for _, s := range e.Stages {
+		if c := s.Checkpoint; c != nil && c.Mode != OffMode && (c.Store == PinnedStore || c.Store == DeviceStore) && train.Want() == "cpu" {
+			problems = append(problems, Problem{
+				Address: c.Address(), Attribute: "store",
+				Summary: "No CUDA device",
+				Detail:  fmt.Sprintf("Caches in store = %q need a CUDA device, and the training step runs on the CPU. Leave store out.", c.Store),
+			})
+		}
+	}
+	return problems
+}
+
+// cramped reports checkpoints whose limit is known to leave no room for what is kept there at least: an item that stays, or a batch of those
+// that the ceiling is measured from.
+func cramped(e *Experiment, types []stages.Type) (problems []Problem) {
+	samples := 0
+	for i, s := range e.Stages {
+		if b, ok := s.Spec.(*BatchSpec); ok {
+			samples = b.Size
+		}
+		c := s.Checkpoint
+		if c == nil || c.Limit == 0 || i+1 == len(types) {
+			continue
+		}
+		what, need := "item", int64(types[i+1].Size())
+		switch {
+		case c.Mode == KeepMode && !c.Compress:
+		case c.Mode != KeepMode && i+2 == len(types):
+			what, need = "batch", need*int64(samples)
+		default:
+			continue
+		}
+		if int64(c.Limit) < need {
+			problems = append(problems, Problem{
+				Address: c.Address(), Attribute: "limit",
+				Summary: "No room for one " + what,
+				Detail:  fmt.Sprintf("The cache may take %s, and one %s takes %s. Set a higher limit, or leave it out.", c.Limit, what, stages.Bytes(need)),
+			})
+		}
+	}
+	return problems
 }
 
 // shapeAdvice returns err, the step's, with what may make an end to it where its pictures or tensors are of many sizes only because the

@@ -89,7 +89,7 @@ func TestColdUnsupported(t *testing.T) {
 func TestColdWithoutFiles(t *testing.T) {
 	e := chain(&countSource{items: 64}, 4, nothing)
 	e.Bisect.Cold = true
-	_, problems, err := Describe(t.Context(), e, 0)
+	_, problems, err := Describe(t.Context(), e, Options{})
 	if err != nil || len(problems) != 1 || problems[0].Address != BisectBlock || problems[0].Attribute != "cold" {
 		t.Errorf("%+v, %v", problems, err)
 	}

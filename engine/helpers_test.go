@@ -145,7 +145,7 @@ func (passed) Elapsed() (d time.Duration, known bool) { return 0, false }
 type stepFunc func(ctx context.Context, b *gpu.Batch) error
 
 func (s stepFunc) Accepts(stages.Type) error                       { return nil }
-func (s stepFunc) Want() string                                    { return "cpu" }
+func (s stepFunc) Want() string                                    { return "auto" }
 func (s stepFunc) NewStep(gpu.Device, gpu.Input) (gpu.Step, error) { return s, nil }
 func (s stepFunc) Close() error                                    { return nil }
 func (s stepFunc) Submit(ctx context.Context, b *gpu.Batch) (gpu.Event, error) {

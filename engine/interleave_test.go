@@ -317,7 +317,7 @@ func TestInterleavedFaults(t *testing.T) {
 		if tt.edit != nil {
 			tt.edit(e)
 		}
-		_, problems, err := Describe(t.Context(), e, 0)
+		_, problems, err := Describe(t.Context(), e, Options{})
 		got := ""
 		switch {
 		case err != nil:

@@ -32,8 +32,8 @@ type keeper struct {
 	dropped []*cache.Disk              // given up; others may be at them still
 }
 
-// openKeepers opens the caches that are kept, as far as they are there. The deepest come first: what one holds needs none above it.
-func (p *Pipeline) openKeepers(ctx context.Context) error {
+// setKeepers works out what is kept, without looking whether it is there. The deepest come first: what one holds needs none above it.
+func (p *Pipeline) setKeepers(ctx context.Context) error {
 	plan := p.Plan
 	for k := plan.batch; k > 0; k-- {
 		c := plan.Experiment.Stages[k-1].Checkpoint
@@ -47,7 +47,6 @@ func (p *Pipeline) openKeepers(ctx context.Context) error {
 		keeper := &keeper{boundary: k, checkpoint: c, warn: func(format string, args ...any) { p.warn(c.Address(), fmt.Sprintf(format, args...)) }}
 		keeper.settings = cache.Settings{Key: key, Places: plan.Items, Limit: int64(c.Limit), Compress: c.Compress, Unmapped: plan.Experiment.Bisect.Cold,
 			About: cache.About{Experiment: plan.Experiment.Name, Checkpoint: c.Name, After: plan.Experiment.Stages[k-1].Address}}
-		keeper.open()
 		p.keepers = append(p.keepers, keeper)
 	}
 	return nil
@@ -144,9 +143,14 @@ func (k *keeper) seal() {
 	if disk == nil {
 		return
 	}
+	filling := !disk.Sealed()
 	if err := disk.Seal(); err != nil && !disk.Sealed() && k.giveUp(disk) {
 		err = errors.Join(err, disk.Discard())
 		k.warn("Its cache can't be written: %v. The run goes on without it, and nothing is left of it.", err)
+		return
+	}
+	if items, _, _ := disk.Size(); filling && items == 0 && k.checkpoint.Limit > 0 {
+		k.warn("Its limit of %s leaves no room for a single item, so that it keeps nothing.", k.checkpoint.Limit)
 	}
 }
 

@@ -31,16 +31,20 @@ func checkMixing(b *BatchSpec, sample stages.Type, fused bool) []Problem {
 		return nil
 	}
 	if fused || b.Collate != nil && b.Collate.Collates() || sample.Kind == stages.Object {
-		attribute := "mixup"
-		if b.Mixing.Mixup == 0 {
-			attribute = "cutmix"
-		}
-		return []Problem{{Address: BatchBlock, Attribute: attribute, Summary: "Batches of Python's",
-			Detail: "Python makes the batches here, and pipectl can't mix their samples. Mix them where they are collated, or in the training step."}}
+		return []Problem{unmixed(b.Mixing, "Python makes the batches here, and pipectl can't mix their samples. Mix them where they are collated, or in the training step.")}
 	}
 	var problems []Problem
 	for _, p := range b.Mixing.Problems(sample) {
 		problems = append(problems, Problem{Address: BatchBlock, Attribute: p.Attribute, Summary: p.Summary, Detail: p.Detail})
 	}
 	return problems
+}
+
+// unmixed is the problem that Python's side of a pipeline keeps samples from being mixed.
+func unmixed(m stages.Mixing, detail string) Problem {
+	attribute := "mixup"
+	if m.Mixup == 0 {
+		attribute = "cutmix"
+	}
+	return Problem{Address: BatchBlock, Attribute: attribute, Summary: "Batches of Python's", Detail: detail}
 }

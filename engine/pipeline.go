@@ -76,18 +76,19 @@ type Pipeline struct {
 	skipped []map[int]bool // items, by stage
 }
 
-// Describe opens an experiment's data set just to plan it: what `pipectl plan` shows.
-func Describe(ctx context.Context, e *Experiment, memory int64) (*Plan, []Problem, error) {
-	p, problems, err := open(ctx, e, memory)
+// Describe opens an experiment just to plan it: what `pipectl plan` shows. It finds all that Open would. Without opts.OpenDevice it looks at the
+// data set alone.
+func Describe(ctx context.Context, e *Experiment, opts Options) (*Plan, []Problem, error) {
+	p, problems, err := open(ctx, e, opts)
 	if p == nil {
 		return nil, problems, err
 	}
 	return p.Plan, problems, errors.Join(err, p.Close())
 }
 
-// open starts the processes that an experiment needs, opens its data set and plans it. The pipeline is to be closed where it isn't
-// nil, whatever else is wrong.
-func open(ctx context.Context, e *Experiment, memory int64) (*Pipeline, []Problem, error) {
+// open starts the processes that an experiment needs, opens its data set, plans it, and opens its device and step. The pipeline is to be
+// closed where it isn't nil, whatever else is wrong.
+func open(ctx context.Context, e *Experiment, opts Options) (*Pipeline, []Problem, error) {
 	if _, problems := Check(e); len(problems) > 0 {
 		return nil, problems, nil
 	}
@@ -96,7 +97,7 @@ func open(ctx context.Context, e *Experiment, memory int64) (*Pipeline, []Proble
 			return nil, nil, &StageError{Address: s.Address, Err: errors.New("the block is faulty")}
 		}
 	}
-	p := new(Pipeline)
+	p := &Pipeline{opts: opts}
 	if err := p.startProcesses(ctx, e); err != nil {
 		return p, nil, err
 	}
@@ -105,8 +106,14 @@ func open(ctx context.Context, e *Experiment, memory int64) (*Pipeline, []Proble
 		return p, nil, err
 	}
 	var problems []Problem
-	p.Plan, problems = Compile(e, data, memory)
-	return p, problems, nil
+	if p.Plan, problems = Compile(e, data, opts.Memory); len(problems) > 0 {
+		return p, problems, nil
+	}
+	if err := p.setKeepers(ctx); err != nil || opts.OpenDevice == nil {
+		return p, nil, err
+	}
+	problems, err = p.openDevice()
+	return p, problems, err
 }
 
 // startProcesses starts the processes that do a stage's work elsewhere.
@@ -185,33 +192,40 @@ func (p *Pipeline) itemName(i int) string {
 	return p.source.Name(i)
 }
 
-// Open opens the data set, plans the experiment and opens its device and step. Problems are the author's to mend; err
+// Open opens the data set, plans the experiment, opens its device and step, and the caches that it keeps. Problems are the author's to mend; err
 // is a failure of the machine. Where there are either, the pipeline is nil.
 func Open(ctx context.Context, e *Experiment, opts Options) (*Pipeline, []Problem, error) {
-	p, problems, err := open(ctx, e, opts.Memory)
+	p, problems, err := open(ctx, e, opts)
 	if p == nil {
 		return nil, problems, err
 	}
 	if err != nil || len(problems) > 0 {
 		return nil, problems, errors.Join(err, p.Close())
 	}
-	p.opts = opts
 	p.throttles = p.clocks().Throttles
-	plan := p.Plan
-	e = plan.Experiment
+	e = p.Plan.Experiment
 	p.skipped = make([]map[int]bool, len(e.Stages))
 	p.next = make([]int64, len(e.Stages))
 	p.gaps = rand.New(rand.NewPCG(e.Seed, hash("gaps")))
 	p.fillTime = fillTime
 	p.instances = make([][]stages.Stage, len(e.Stages))
-	for range plan.Segments {
+	for range p.Plan.Segments {
 		p.buffers = append(p.buffers, new(freeList))
 	}
+	for _, k := range p.keepers {
+		k.open()
+	}
+	return p, nil, nil
+}
+
+// openDevice opens the device and the step, and makes sure that caches can be kept where checkpoints say.
+func (p *Pipeline) openDevice() ([]Problem, error) {
+	plan, e := p.Plan, p.Plan.Experiment
 	train := e.Stages[plan.train]
 	spec := train.Spec.(gpu.TrainSpec)
-	device, err := opts.OpenDevice(spec.Want())
+	device, err := p.opts.OpenDevice(spec.Want())
 	if err != nil {
-		return nil, nil, errors.Join(&StageError{Address: train.Address, Err: err}, p.Close())
+		return nil, &StageError{Address: train.Address, Err: err}
 	}
 	p.device = device
 	sample, size := plan.Types[plan.batch], plan.layout.size
@@ -222,20 +236,14 @@ func Open(ctx context.Context, e *Experiment, opts Options) (*Pipeline, []Proble
 	p.batches = &batchPool{make: func() (*hostBatch, error) { return newHostBatch(p.device, sample, size, pinned) }}
 	step, err := spec.NewStep(p.device, gpu.Input{Sample: plan.Types[plan.train], Batch: size, Classes: plan.Classes, Seed: e.Seed, Mixed: plan.mixing().On()})
 	if err != nil {
-		return nil, nil, errors.Join(&StageError{Address: train.Address, Err: err}, p.Close())
+		return nil, &StageError{Address: train.Address, Err: err}
 	}
 	p.step = step
-	problems, err = plan.placeCaches(p.device, opts.Memory)
+	problems, err := plan.placeCaches(p.device, p.opts.Memory)
 	if err != nil {
-		return nil, nil, errors.Join(&StageError{Address: train.Address, Err: err}, p.Close())
+		return nil, &StageError{Address: train.Address, Err: err}
 	}
-	if len(problems) > 0 {
-		return nil, problems, p.Close()
-	}
-	if err := p.openKeepers(ctx); err != nil {
-		return nil, nil, errors.Join(err, p.Close())
-	}
-	return p, nil, nil
+	return problems, nil
 }
 
 // warn tells of what a run goes on without.

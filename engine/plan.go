@@ -107,16 +107,6 @@ func Compile(e *Experiment, data Dataset, memory int64) (*Plan, []Problem) {
 		// What a load block among several reads has not been through those below it.
 		p.Points[k] = k == p.train || (c == nil || c.Mode != "off") && !e.Stages[k].Device && e.Stages[k].Block != stages.Load
 	}
-	for _, s := range e.Stages[:p.batch] {
-		if c := s.Checkpoint; c != nil && c.Mode == KeepMode && len(e.Loads()) > 1 {
-			problems = append(problems, Problem{
-				Address: c.Address(), Attribute: "mode",
-				Summary: "Nothing to keep of several load blocks",
-				Detail: "A kept cache is filled in the first epoch, which has only a part of the items where several load blocks are mixed. Leave mode out: the " +
-					"checkpoint is a probe point then.",
-			})
-		}
-	}
 	p.estimate(memory)
 	guessed := p.Fused && p.Memory.Assumed // Python objects can be of any size
 	if need := p.Memory.InFlight; memory > 0 && need > memory && !guessed {

@@ -90,6 +90,43 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// cpuStep is a step that asks for the CPU.
+type cpuStep struct{ stepFunc }
+
+func (cpuStep) Want() string { return "cpu" }
+
+// TestCheckpoints reports caches that can't be, as far as the files alone tell: an item takes 16 B, and a batch of two 32 B.
+func TestCheckpoints(t *testing.T) {
+	const last = 3 // the boundary in front of the step
+	for _, tt := range []struct {
+		name string
+		at   int
+		c    Checkpoint
+		want []Problem
+	}{
+		{"a limit of an item", 1, Checkpoint{Store: DiskStore, Mode: KeepMode, Limit: 16}, nil},
+		{"a limit below", 1, Checkpoint{Store: DiskStore, Mode: KeepMode, Limit: 15}, []Problem{{Address: "checkpoint.c", Attribute: "limit", Summary: "No room for one item",
+			Detail: "The cache may take 15B, and one item takes 16B. Set a higher limit, or leave it out."}}},
+		{"compressed, it may fit", 1, Checkpoint{Store: DiskStore, Mode: KeepMode, Limit: 15, Compress: true}, nil},
+		{"a probe that can be left out", 1, Checkpoint{Limit: 1}, nil},
+		{"the ceiling can't", last, Checkpoint{Limit: 31}, []Problem{{Address: "checkpoint.c", Attribute: "limit", Summary: "No room for one batch",
+			Detail: "The cache may take 31B, and one batch takes 32B. Set a higher limit, or leave it out."}}},
+		{"a batch", last, Checkpoint{Limit: 32}, nil},
+		{"pinned on the CPU", last, Checkpoint{Store: PinnedStore}, []Problem{{Address: "checkpoint.c", Attribute: "store", Summary: "No CUDA device",
+			Detail: `Caches in store = "pinned" need a CUDA device, and the training step runs on the CPU. Leave store out.`}}},
+		{"pinned, but off", last, Checkpoint{Store: PinnedStore, Mode: OffMode}, nil},
+	} {
+		e := chain(&countSource{items: 10}, 2, nothing, prepare("a", pass))
+		e.Stages[last].Spec = cpuStep{nothing}
+		tt.c.Name = "c"
+		e.Stages[tt.at-1].Checkpoint = &tt.c
+		_, problems := Check(e)
+		if diff := cmp.Diff(tt.want, problems); diff != "" {
+			t.Errorf("%s: %s", tt.name, diff)
+		}
+	}
+}
+
 // shaper is a stage of which only the file says what shape it gives.
 type shaper struct {
 	stages.StageSpec

@@ -14,8 +14,8 @@ func newPlanCommand(s *state) *cobra.Command {
 		Use:   "plan [PATH]",
 		Short: "Show how an experiment would run",
 		Long: `Show how the experiment at PATH (default: the current folder) would run: which stages share workers, what each boundary between
-stages holds, where the pipeline can be probed, the steps of an epoch and the memory it needs. The data set is opened, and
-nothing runs.
+stages holds, where the pipeline can be probed, the steps of an epoch and the memory it needs. The data set, the device and the training
+step are opened, so that what keeps the experiment from running here is found, and nothing runs.
 
 With --what-if, predict instead what a change would do to the step rate, from how long the workers of each stage were busy in a run that
 was measured: ADDRESS.workers=N, ADDRESS.prefetch=N, or ADDRESS.cost, how long an item takes (behind the batch block a batch), as a factor
@@ -39,17 +39,20 @@ was measured: ADDRESS.workers=N, ADDRESS.prefetch=N, or ADDRESS.cost, how long a
 			if len(what.changes) > 0 && len(chosen) > 1 {
 				return usagef("--what-if is about one experiment: choose one with -e NAME")
 			}
-			memory := availableMemory(os.DirFS("/"))
+			opts := engine.Options{OpenDevice: s.OpenDevice, Memory: availableMemory(os.DirFS("/"))}
+			if len(what.changes) > 0 {
+				opts.OpenDevice = nil // what was measured on another machine can be asked about here
+			}
 			views := []planView{}
 			for _, e := range chosen {
-				plan, problems, err := engine.Describe(cmd.Context(), e, memory)
+				plan, problems, err := engine.Describe(cmd.Context(), e, opts)
 				if err := s.opened(cfg, e, problems, err); err != nil {
 					return err
 				}
 				if len(what.changes) > 0 {
 					return s.whatIf(cmd.Context(), sel.path, plan, what)
 				}
-				views = append(views, newPlanView(plan, memory))
+				views = append(views, newPlanView(plan, opts.Memory))
 			}
 			if s.json {
 				return s.writeJSON(plansView{formatVersion, "plans", views})
