@@ -32,6 +32,8 @@ func TestVersions(t *testing.T) {
 		{`"a"`, time.Time{}, map[string]string{server.URL + "/x.txt": `8 "a"`}},
 		{`"b"`, time.Time{}, map[string]string{server.URL + "/x.txt": `8 "b"`}},
 		{"", time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), map[string]string{server.URL + "/x.txt": "8 Fri, 02 Jan 2026 03:04:05 GMT"}},
+		{`W/"a"`, time.Time{}, nil},
+		{"", time.Now(), nil},
 		{"", time.Time{}, nil},
 	} {
 		tag, changed = test.tag, test.changed

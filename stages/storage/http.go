@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,8 +41,9 @@ type object struct {
 	do      func(ctx context.Context, h http.Header) (*http.Response, error) // sends one request for the file
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
-	size    int64 // -1 until it is known
-	version string
+	size    int64  // -1 until it is known
+	version string // by which a change is noticed while the file is read
+	strong  string // the same, where it tells any two contents apart
 }
 
 var errClosed = errors.New("the file is closed")
@@ -91,7 +93,7 @@ func (c *Client) object(ctx context.Context, path string) (*object, *sequential,
 		if err != nil {
 			return 0, err
 		}
-		o.size, o.version = r.size, r.version
+		o.size, o.version, o.strong = r.size, r.version, r.strong
 		if !r.part {
 			whole = &sequential{object: o, body: r.body}
 			return 0, nil
@@ -112,7 +114,7 @@ func (c *Client) object(ctx context.Context, path string) (*object, *sequential,
 }
 
 func (o *object) Size() int64     { return o.size }
-func (o *object) Version() string { return o.version }
+func (o *object) Version() string { return o.strong }
 
 func (o *object) Close() error {
 	o.cancel(errClosed)
@@ -186,7 +188,7 @@ func (c *Client) readObject(ctx context.Context, path string, alloc func(size in
 	if err != nil {
 		return failed("open", path, err)
 	}
-	o.size, o.version = r.size, r.version
+	o.size, o.version, o.strong = r.size, r.version, r.strong
 	s := &sequential{object: o, body: r.body}
 	defer s.Close()
 	if o.size < 0 {
@@ -212,7 +214,8 @@ type reply struct {
 	off     int64 // where in the file body starts
 	size    int64 // of the whole file; -1 if the server doesn't say
 	version string
-	part    bool // the server sends parts
+	strong  string // "" where the server's word leaves open whether other content has the same
+	part    bool   // the server sends parts
 }
 
 // get asks once for n bytes from off, or for all from there where n is negative. What comes may start before off. A file that is not
@@ -225,8 +228,8 @@ func (o *object) get(ctx context.Context, off, n int64) (*reply, error) {
 	case off > 0:
 		h.Set("Range", fmt.Sprintf("bytes=%d-", off))
 	}
-	if o.version != "" && !strings.HasPrefix(o.version, "W/") && h.Get("Range") != "" {
-		h.Set("If-Range", o.version)
+	if o.strong != "" && h.Get("Range") != "" {
+		h.Set("If-Range", o.strong)
 	}
 	a := newAttempt(ctx)
 	resp, err := o.do(a.ctx, h)
@@ -251,10 +254,8 @@ func (o *object) get(ctx context.Context, off, n int64) (*reply, error) {
 
 // parseReply reads the head of the reply to a request for what is at off.
 func parseReply(resp *http.Response, off int64) (*reply, error) {
-	r := &reply{size: resp.ContentLength, version: resp.Header.Get("ETag")}
-	if r.version == "" {
-		r.version = resp.Header.Get("Last-Modified")
-	}
+	r := &reply{size: resp.ContentLength}
+	r.version, r.strong = validators(resp.Header)
 	unit, rest, _ := strings.Cut(resp.Header.Get("Content-Range"), " ")
 	span, total, ok := strings.Cut(rest, "/")
 	ok = ok && unit == "bytes"
@@ -280,6 +281,25 @@ func parseReply(resp *http.Response, off int64) (*reply, error) {
 		return r, nil
 	}
 	return nil, newStatusError(resp)
+}
+
+// settled is how much older than the reply the time of a file's last change has to be, so that a change after it has another time.
+const settled = time.Minute
+
+// validators returns by what a file's content is told from another, the entity tag or else the time of the last change, and the same where
+// it is strong: a tag may say of itself that it is weak, and a time, which counts whole seconds, is strong only where it lies well before the
+// reply's. The source is RFC 9110, sections 8.8.1 and 8.8.2.2; how long before is RFC 7232's.
+func validators(h http.Header) (version, strong string) {
+	tag, modified := h.Get("ETag"), h.Get("Last-Modified")
+	at, err := http.ParseTime(modified)
+	date, undated := http.ParseTime(h.Get("Date"))
+	switch {
+	case tag != "" && !strings.HasPrefix(tag, "W/"):
+		strong = tag
+	case err == nil && undated == nil && date.Sub(at) >= settled:
+		strong = modified
+	}
+	return cmp.Or(tag, modified), strong
 }
 
 // sequential reads a file from its start to its end. It asks again where that breaks off.

@@ -296,6 +296,35 @@ func TestChanged(t *testing.T) {
 	}
 }
 
+// TestValidators takes for a version only what no other content can have.
+func TestValidators(t *testing.T) {
+	const changed, soon, later = "Fri, 02 Jan 2026 03:04:05 GMT", "Fri, 02 Jan 2026 03:05:04 GMT", "Fri, 02 Jan 2026 03:05:05 GMT"
+	for _, test := range []struct{ tag, modified, date, version, strong string }{
+		{`"1"`, "", soon, `"1"`, `"1"`},
+		{`"1"`, changed, later, `"1"`, `"1"`},
+		{`W/"1"`, "", later, `W/"1"`, ""},
+		{`W/"1"`, changed, soon, `W/"1"`, ""},
+		{`W/"1"`, changed, later, `W/"1"`, changed},
+		{"", changed, later, changed, changed},
+		{"", changed, soon, changed, ""},
+		{"", changed, changed, changed, ""},
+		{"", changed, "", changed, ""},
+		{"", later, changed, later, ""},
+		{"", "yesterday", later, "yesterday", ""},
+		{"", "", later, "", ""},
+	} {
+		h := http.Header{}
+		for name, value := range map[string]string{"ETag": test.tag, "Last-Modified": test.modified, "Date": test.date} {
+			if value != "" {
+				h.Set(name, value)
+			}
+		}
+		if version, strong := validators(h); version != test.version || strong != test.strong {
+			t.Errorf("%q: %q, %q", h, version, strong)
+		}
+	}
+}
+
 func TestCancel(t *testing.T) {
 	for _, noRanges := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

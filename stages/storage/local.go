@@ -37,8 +37,10 @@ func openLocal(ctx context.Context, path string) (*local, error) {
 	return &local{ctx, f, info.Size(), version(info)}, nil
 }
 
-// version returns the time of a file's last change.
-func version(info fs.FileInfo) string { return info.ModTime().UTC().Format(time.RFC3339Nano) }
+// version returns the time of a file's last change, and what tells the file from another of the same time.
+func version(info fs.FileInfo) string {
+	return info.ModTime().UTC().Format(time.RFC3339Nano) + identity(info)
+}
 
 func (f *local) Size() int64     { return f.size }
 func (f *local) Version() string { return f.version }

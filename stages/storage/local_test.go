@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -126,5 +127,48 @@ func TestRemote(t *testing.T) {
 		if Remote(path) != want {
 			t.Errorf("%q counts as remote: %t", path, !want)
 		}
+	}
+}
+
+// TestLocalVersion tells a file from others of the same name, size and time of change that take its place.
+func TestLocalVersion(t *testing.T) {
+	dir := t.TempDir()
+	a, b, link := filepath.Join(dir, "a"), filepath.Join(dir, "b"), filepath.Join(dir, "link")
+	at := time.Unix(1700000000, 0)
+	put := func(path, content string) error {
+		return errors.Join(os.WriteFile(path, []byte(content), 0o600), os.Chtimes(path, at, at))
+	}
+	if err := errors.Join(put(a, "one"), put(b, "two"), os.Symlink("a", link)); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		name   string
+		change func() error
+		same   bool
+	}{
+		{"nothing", func() error { return nil }, true},
+		{"written over", func() error { return put(a, "six") }, false},
+		{"replaced", func() error {
+			return errors.Join(put(filepath.Join(dir, "new"), "new"), os.Rename(filepath.Join(dir, "new"), a))
+		}, false},
+		{"the link leads elsewhere", func() error { return errors.Join(os.Remove(link), os.Symlink("b", link)) }, false},
+	} {
+		before, err := Stat(t.Context(), link)
+		time.Sleep(20 * time.Millisecond) // a file's times tick every 10 ms at the most
+		after, err2 := Entry{}, error(nil)
+		if err := errors.Join(err, test.change()); err == nil {
+			after, err2 = Stat(t.Context(), link)
+		}
+		if err := errors.Join(err, err2); err != nil || (before == after) != test.same {
+			t.Errorf("%s: %v, then %v, %v", test.name, before, after, err)
+		}
+	}
+	f, err := Open(t.Context(), a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if e, err := Stat(t.Context(), a); err != nil || e != (Entry{a, f.Size(), f.Version()}) {
+		t.Errorf("%v, %v, and open its version is %s", e, err, f.Version())
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 )
@@ -23,8 +24,8 @@ type File interface {
 	ReadAtContext(ctx context.Context, p []byte, off int64) (int, error)
 	// Size returns the file's size in bytes when it was opened.
 	Size() int64
-	// Version returns what tells the file's content from what was there under its path before, such as the server's tag;
-	// "" where nothing does.
+	// Version returns what tells the file's content from any other that is or was there under its path, such as the server's tag;
+	// "" where nothing does for certain.
 	Version() string
 }
 
@@ -180,6 +181,32 @@ func List(ctx context.Context, folder string) ([]Entry, error) {
 	c := New()
 	defer c.Close()
 	return c.List(ctx, folder)
+}
+
+// Stat returns the size and the version of a file without reading it.
+func Stat(ctx context.Context, path string) (Entry, error) {
+	if !Remote(path) {
+		info, err := os.Stat(path)
+		if err != nil {
+			return Entry{}, err
+		}
+		return Entry{path, info.Size(), version(info)}, ctx.Err()
+	}
+	c := New()
+	defer c.Close()
+	return c.stat(ctx, path)
+}
+
+func (c *Client) stat(ctx context.Context, path string) (Entry, error) {
+	o, whole, err := c.object(ctx, path)
+	if err != nil {
+		return Entry{}, err
+	}
+	defer o.Close()
+	if whole != nil {
+		defer whole.Close()
+	}
+	return Entry{path, o.size, o.strong}, nil
 }
 
 type ownedFile struct {
