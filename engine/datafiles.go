@@ -41,11 +41,12 @@ func (p *Pipeline) listFiles() bool {
 // when it is done, or -1.
 func (p *Pipeline) chill(ctx context.Context) (resident float64, err error) {
 	cache := p.opts.PageCache
-	if cache == nil || len(p.files) == 0 {
+	files := p.filesRead()
+	if cache == nil || len(files) == 0 {
 		return -1, nil
 	}
 	if p.Plan.Experiment.Bisect.Cold {
-		for _, path := range p.files {
+		for _, path := range files {
 			if err := cache.Drop(path); errors.Is(err, errors.ErrUnsupported) {
 				return -1, &StageError{Address: p.Plan.Experiment.Stages[0].Address, Err: errors.New("files can be dropped from the page cache on Linux alone; remove cold from the bisect block")}
 			}
@@ -56,8 +57,8 @@ func (p *Pipeline) chill(ctx context.Context) (resident float64, err error) {
 		}
 	}
 	in, all := 0, 0
-	for i := range min(sampledFiles, len(p.files)) {
-		r, n, err := cache.Resident(p.files[i*len(p.files)/min(sampledFiles, len(p.files))])
+	for i := range min(sampledFiles, len(files)) {
+		r, n, err := cache.Resident(files[i*len(files)/min(sampledFiles, len(files))])
 		if err == nil {
 			in, all = in+r, all+n
 		}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -24,10 +22,13 @@ type keeper struct {
 	boundary   int
 	checkpoint *Checkpoint
 	settings   cache.Settings
-	buffers    freeList // of elements that lie in the cache
+	buffers    freeList // of elements that come from the cache
 	warn       func(format string, args ...any)
+	// current returns the key again, which is another where the data set has changed meanwhile.
+	current func() (cache.Key, error)
 
 	disk    atomic.Pointer[cache.Disk] // nil where nothing is kept
+	failed  atomic.Bool                // it can't be written, which isn't tried again
 	failing sync.Mutex                 // held by whoever gives the cache up
 	dropped []*cache.Disk              // given up; others may be at them still
 }
@@ -45,6 +46,7 @@ func (p *Pipeline) setKeepers(ctx context.Context) error {
 			return &StageError{Address: c.Address(), Err: fmt.Errorf("telling whether its cache is up to date: %w", err)}
 		}
 		keeper := &keeper{boundary: k, checkpoint: c, warn: func(format string, args ...any) { p.warn(c.Address(), fmt.Sprintf(format, args...)) }}
+		keeper.current = func() (cache.Key, error) { return p.fingerprint(context.WithoutCancel(ctx), k) }
 		keeper.settings = cache.Settings{Key: key, Places: plan.Items, Limit: int64(c.Limit), Compress: c.Compress, Unmapped: plan.Experiment.Bisect.Cold,
 			About: cache.About{Experiment: plan.Experiment.Name, Checkpoint: c.Name, After: plan.Experiment.Stages[k-1].Address}}
 		p.keepers = append(p.keepers, keeper)
@@ -61,12 +63,12 @@ func (k *keeper) open() {
 		k.disk.Store(disk)
 	case errors.As(err, &damage):
 		k.warn("%v. It is made anew.", err)
-		k.remove(damage.Path)
+		k.remove(damage)
 	}
 }
 
-func (k *keeper) remove(path string) {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+func (k *keeper) remove(damage *cache.DamageError) {
+	if err := damage.Remove(); err != nil {
 		k.warn("The damaged cache can't be removed: %v.", err)
 	}
 }
@@ -74,7 +76,7 @@ func (k *keeper) remove(path string) {
 // create begins a cache, where there is none. The error is cache.ErrBusy where another process is filling it. Where it can't be written, the
 // pipeline goes on without it.
 func (k *keeper) create() error {
-	if k.disk.Load() != nil || len(k.dropped) > 0 {
+	if k.disk.Load() != nil || k.failed.Load() {
 		return nil
 	}
 	disk, err := cache.Create(k.checkpoint.Path, k.settings)
@@ -87,6 +89,7 @@ func (k *keeper) create() error {
 	case errors.Is(err, cache.ErrBusy):
 		return err
 	default:
+		k.failed.Store(true)
 		k.warn("Its cache can't be written: %v. The run goes on without it.", err)
 	}
 	return nil
@@ -114,8 +117,8 @@ func (k *keeper) get(it *item, el *stages.Element) bool {
 	}
 	label, ok, err := disk.Get(it.Index, el)
 	if damage := (*cache.DamageError)(nil); errors.As(err, &damage) && k.giveUp(disk) {
-		k.warn("%v. The rest of this run makes its items anew, and the next run the cache.", err)
-		k.remove(damage.Path)
+		k.warn("%v. It is removed. The stages above make its items, and a session's next interval or the next run the cache.", err)
+		k.remove(damage)
 	}
 	if ok {
 		it.Label = label
@@ -129,12 +132,19 @@ func (k *keeper) put(it *item, el *stages.Element) (full bool) {
 	if disk == nil || disk.Sealed() || it.made >= k.boundary {
 		return false
 	}
-	if err := disk.Put(it.Index, it.Label, el); err != nil && k.giveUp(disk) {
-		err = errors.Join(err, disk.Discard())
-		k.warn("Its cache can't be written: %v. The run goes on without it, and nothing is left of it.", err)
+	if err := disk.Put(it.Index, it.Label, el); err != nil {
+		k.discard(disk, "can't be written", err)
 		return false
 	}
 	return disk.Full()
+}
+
+// discard gives up a cache that isn't whole.
+func (k *keeper) discard(disk *cache.Disk, what string, err error) {
+	if k.giveUp(disk) {
+		k.failed.Store(true)
+		k.warn("Its cache %s: %v. The run goes on without it, and nothing is left of it.", what, errors.Join(err, disk.Discard()))
+	}
 }
 
 // seal completes the cache.
@@ -215,12 +225,13 @@ func (p *Pipeline) wanting() []*keeper {
 // busyPause is how long it takes until a look whether another process has filled a cache.
 const busyPause = 200 * time.Millisecond
 
-// keep fills the caches that are kept, in one pass through the data set up to the deepest. Where another process is at it, it waits.
+// keep fills the caches that are kept and aren't whole, in one pass through the data set up to the deepest. Where another process is at it, it waits.
 func (p *Pipeline) keep(ctx context.Context) error {
-	if len(p.keepers) == 0 || p.keptAll {
+	wanting := p.wanting()
+	if len(wanting) == 0 {
 		return nil
 	}
-	for _, k := range p.wanting() {
+	for _, k := range wanting {
 		for told := false; errors.Is(k.create(), cache.ErrBusy); told = true {
 			if !told {
 				k.warn("Another process is filling its cache. This one waits for it.")
@@ -236,18 +247,23 @@ func (p *Pipeline) keep(ctx context.Context) error {
 	if err := p.pass(ctx, 0); err != nil {
 		return err
 	}
-	p.keptAll = true
-	for _, k := range p.keepers {
+	for _, k := range wanting {
 		k.seal()
-		if disk := k.disk.Load(); disk != nil { // which is what is read now
-			p.files = append(p.files, disk.Path())
+	}
+	return nil
+}
+
+// filesRead returns the files that items are read from: the caches that are kept, and the data set's where these don't hold everything.
+func (p *Pipeline) filesRead() (files []string) {
+	for _, k := range p.keepers {
+		if disk := k.disk.Load(); disk != nil {
+			files = append(files, disk.Path())
 			if items, _, _ := disk.Size(); items == p.Plan.Items {
-				p.files = p.files[len(p.files)-1:]
-				break
+				return files
 			}
 		}
 	}
-	return nil
+	return append(files, p.files...)
 }
 
 // keepAlong lets caches be filled by the first epoch of a run that is about to begin. It makes only what that leaves out.

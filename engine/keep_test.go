@@ -5,6 +5,8 @@ import (
 	"errors"
 	"iter"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -306,9 +308,22 @@ func TestKeepServed(t *testing.T) {
 			t.Errorf("run %d: %d items made", i, made)
 		}
 	}
-	src.Files = append(src.Files, "https://example.com/labels.npy")
+	header := http.Header{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		maps.Copy(w.Header(), header)
+		http.ServeContent(w, r, "labels.npy", time.Time{}, strings.NewReader("labels"))
+	}))
+	defer server.Close()
+	src.Files = append(src.Files, stages.Path(server.URL+"/labels.npy"))
+	for i, want := range []bool{true, false, true} {
+		header.Set("ETag", []string{`"1"`, `"1"`, `"2"`}[i])
+		if _, made := k.train(t, 1); made > 0 != want {
+			t.Errorf("a file that an attribute names, run %d: %d items made", i, made)
+		}
+	}
+	header.Set("ETag", `W/"2"`)
 	_, _, err := Open(t.Context(), k.Experiment, k.options())
-	if want := "https://example.com/labels.npy no version is known"; err == nil || !strings.Contains(err.Error(), want) {
+	if want := server.URL + "/labels.npy no version is known, so that a change would go unnoticed: "; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v, want %q", err, want)
 	}
 	src.tag = ""
@@ -340,8 +355,8 @@ func TestKeepDamaged(t *testing.T) {
 		made int64    // by it
 	}{
 		{"the header", 20, []string{"checkpoint.decoded: FOLDER/ID.cache is damaged: its header has another checksum than when it was written. It is made anew."}, 50},
-		{"a record", 130, []string{"checkpoint.decoded: FOLDER/ID.cache is damaged: the record of item N: it has another checksum than when it was written. " +
-			"The rest of this run makes its items anew, and the next run the cache."}, 1},
+		{"a record", 130, []string{"checkpoint.decoded: FOLDER/ID.cache is damaged: the record of item N, at byte 128: it has another checksum than when it was written. " +
+			"It is removed. The stages above make its items, and a session's next interval or the next run the cache."}, 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			k := newKept(t)
@@ -362,8 +377,8 @@ func TestKeepDamaged(t *testing.T) {
 			for i := range k.warned {
 				k.warned[i] = strings.ReplaceAll(k.warned[i], files[0].ID, "ID")
 				if before, after, ok := strings.Cut(k.warned[i], "of item "); ok {
-					_, after, _ = strings.Cut(after, ":")
-					k.warned[i] = before + "of item N:" + after
+					_, after, _ = strings.Cut(after, ",")
+					k.warned[i] = before + "of item N," + after
 				}
 			}
 			if diff := cmp.Diff(test.want, k.warned); diff != "" {

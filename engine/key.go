@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -25,11 +26,10 @@ func (p *Pipeline) fingerprint(ctx context.Context, boundary int) (cache.Key, er
 	h := sha256.New()
 	c := p.Plan.Experiment.Stages[boundary-1].Checkpoint
 	fmt.Fprintf(h, "%s\n%d items, limit %d, compress %v\n", program(), p.Plan.Items, c.Limit, c.Compress)
-	listed, err := p.hashData(ctx, h)
+	listed, drawn, err := p.hashData(ctx, h)
 	if err != nil {
 		return cache.Key{}, err
 	}
-	drawn := len(listed) == 0 // the items may be made up
 	for _, s := range p.Plan.Experiment.Stages[:boundary] {
 		fmt.Fprintf(h, "%s %q\n", s.Block, s.Type)
 		if s.Block == stages.Augment {
@@ -68,28 +68,45 @@ func (p *Pipeline) fingerprint(ctx context.Context, boundary int) (cache.Key, er
 	return cache.Key(h.Sum(nil)), nil
 }
 
-// hashData hashes the versions of the files that items are read from, and returns their paths: none where items are made up, or held in memory.
-func (p *Pipeline) hashData(ctx context.Context, h io.Writer) (paths []string, err error) {
-	if v, ok := p.source.(stages.Versioner); ok {
-		if versions := v.Versions(); versions != nil {
+// hashData hashes the versions of the files that items are read from, and returns their paths. Items of a source without any are held in
+// memory, or drawn.
+func (p *Pipeline) hashData(ctx context.Context, h io.Writer) (paths []string, drawn bool, err error) {
+	sources := []stages.Source{p.source}
+	if p.interleaved != nil {
+		sources = p.interleaved.sources
+	}
+	for i, source := range sources {
+		versioner, _ := source.(stages.Versioner)
+		lister, _ := source.(stages.FileLister)
+		var versions iter.Seq2[string, string]
+		if versioner != nil {
+			versions = versioner.Versions()
+		}
+		switch {
+		case versions != nil:
 			for path, version := range versions {
 				fmt.Fprintf(h, "%q %q\n", path, version)
 				paths = append(paths, path)
 			}
-			return paths, nil
+		case lister != nil && lister.Files() != nil:
+			for path := range lister.Files() {
+				if err := hashFile(ctx, h, path); err != nil {
+					return nil, false, err
+				}
+				paths = append(paths, path)
+			}
+		case versioner != nil, lister != nil:
+			return nil, false, fmt.Errorf("of some files that %s reads its items from %w", p.Plan.Experiment.Stages[i].Address, errUnversioned)
+		default:
+			drawn = true
 		}
 	}
-	if lister, ok := p.source.(stages.FileLister); ok && lister.Files() == nil {
-		return nil, fmt.Errorf("of some files that %s reads its items from no version is known, so that a change of them would go unnoticed",
-			p.Plan.Experiment.Stages[0].Address)
-	}
-	for _, path := range p.files {
-		if err := errors.Join(ctx.Err(), hashFile(h, path)); err != nil {
-			return nil, err
-		}
-	}
-	return p.files, nil
+	return paths, drawn, nil
 }
+
+// errUnversioned is why no cache can be kept of what follows from a file on a server.
+var errUnversioned = errors.New("no version is known, so that a change would go unnoticed: the server sends no strong ETag, and no Last-Modified that is a minute old. " +
+	"What was changed just now can be kept in a minute. Else copy it to a disk or an S3 bucket, or set mode = \"probe\"")
 
 // covered reports whether a file, a folder's files or those that match a pattern are among files that are listed.
 func covered(path string, listed []string) bool {
@@ -107,32 +124,34 @@ func covered(path string, listed []string) bool {
 
 // hashPath hashes the version of a file, or of all files in a folder.
 func hashPath(ctx context.Context, h io.Writer, path string) error {
-	info, err := os.Stat(path)
-	switch {
-	case storage.Remote(path):
-		return fmt.Errorf("of %s no version is known, so that a change of it would go unnoticed", storage.Redacted(path))
-	case errors.Is(err, fs.ErrNotExist): // an option that isn't set
-		return nil
-	case err != nil:
-		return err
-	case !info.IsDir():
-		return hashFile(h, path)
-	}
-	return filepath.WalkDir(path, func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return errors.Join(err, ctx.Err())
+	if !storage.Remote(path) {
+		info, err := os.Stat(path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // an option that isn't set
+			return nil
+		case err != nil:
+			return err
+		case info.IsDir():
+			files, err := storage.List(ctx, path)
+			for _, f := range files {
+				fmt.Fprintf(h, "%q %d %s\n", f.Path, f.Size, f.Version)
+			}
+			return err
 		}
-		return hashFile(h, name)
-	})
+	}
+	return hashFile(ctx, h, path)
 }
 
-// hashFile hashes a file's name, size and time of change.
-func hashFile(h io.Writer, path string) error {
-	info, err := os.Stat(path)
-	if err != nil {
+// hashFile hashes a file's name, size and version.
+func hashFile(ctx context.Context, h io.Writer, path string) error {
+	f, err := storage.Stat(ctx, path)
+	switch {
+	case err != nil:
 		return err
+	case f.Version == "":
+		return fmt.Errorf("of %s %w", storage.Redacted(path), errUnversioned)
 	}
-	_, err = fmt.Fprintf(h, "%q %d %d\n", path, info.Size(), info.ModTime().UnixNano())
+	_, err = fmt.Fprintf(h, "%q %d %s\n", f.Path, f.Size, f.Version)
 	return err
 }
 

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"io"
-	"runtime/debug"
 	"time"
 
 	"github.com/pipectl/pipectl/stages"
@@ -84,9 +83,6 @@ func (w *worker) work() {
 // loop takes items and hands them over. Its error is a panic in a stage.
 func (w *worker) loop() (err error) {
 	defer catch(&err)
-	if w.run.keepers != nil {
-		debug.SetPanicOnFault(true) // elements may lie in a file that another program makes shorter
-	}
 	chunk := make([]item, maxChunk)
 	want := 1
 	for round := 0; ; round++ {
