@@ -68,7 +68,6 @@ type Pipeline struct {
 	copies   []*gpu.Batch    // the cache behind transfer
 
 	keepers []*keeper // the deepest first
-	keptAll bool      // what they keep
 
 	live atomic.Pointer[run]
 
