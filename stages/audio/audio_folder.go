@@ -20,8 +20,8 @@ func audioFolderOperator() stages.Operator {
 		Type:    "audio_folder",
 		Summary: "Reads audio files from one folder per class.",
 		Doc: `As ` + "`image_folder`" + ` reads images: the sub-folders of ` + "`path`" + ` are the classes, labelled 0, 1, … in the order of their names, and the items of a
-class are the files anywhere below its folder whose names end in .wav or .flac, in upper or lower case. Hidden files and folders are left out. A
-folder in an S3 bucket is read as ` + "`image_folder`" + ` does.`,
+class are the files anywhere below its folder whose names end in .wav or .flac, in upper or lower case. Hidden files and folders are left out, as are
+other formats: convert them to FLAC. A folder in an S3 bucket is read as ` + "`image_folder`" + ` does.`,
 		New: func() any { return new(Folder) },
 	}
 }

@@ -19,10 +19,11 @@ func decodeAudioOperator() stages.Operator {
 		Block:   stages.Prepare,
 		Type:    "decode_audio",
 		Summary: "Decodes WAV and FLAC files to waveforms.",
-		Doc: `It gives what ` + "`torchaudio.load`" + ` does, float32 in -1…1, as channels×1×samples. It reads WAV with PCM samples of 8, 16, 24 and 32 bits and floats of 32
-and 64 bits, plain and as WAVE_FORMAT_EXTENSIBLE, and FLAC (RFC 9639) of up to 32 bits. Values are torchaudio's, bit for bit (0.13); floats beyond
--1…1 stay as they are, as with its soundfile backend. A file that is cut off or damaged is an error: FLAC's frames carry checksums, which are verified;
-the checksum of a whole FLAC file isn't, nor has WAV any.
+		Doc: `It gives what ` + "`torchaudio.load`" + ` does, float32 in -1…1, as channels×1×samples. It reads WAV with PCM samples of 8, 16, 24 and 32 bits, floats of 32 and
+64 bits, and telephony's A-law and µ-law, plain and as WAVE_FORMAT_EXTENSIBLE, in RIFF, RF64 and BW64, and FLAC (RFC 9639) of up to 32 bits. Values are
+torchaudio's, bit for bit (0.13); floats beyond -1…1 stay as they are, infinite ones and NaN too, as with its soundfile backend. A file that is cut off
+or damaged is an error: FLAC's frames carry checksums, which are verified; the checksum of a whole FLAC file isn't, nor has WAV any. WAV files that were
+written to a pipe don't state their size, and are read to their end. MP3, Ogg, M4A and other formats are errors: convert such files to FLAC.
 
 Elements don't carry a sample rate, so it is stated here, and every waveform that the stage gives has it. Where all files have one rate and the model
 wants another, ` + "`resample`" + ` as a stage of its own shows what that costs; ` + "`resample = true`" + ` is for data sets that mix rates.`,

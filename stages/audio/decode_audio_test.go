@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/md5"
 	"encoding/binary"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,13 +15,37 @@ import (
 
 func TestDecode(t *testing.T) {
 	for _, name := range []string{
-		"u8.wav", "s16.wav", "s24.wav", "s32.wav", "f32.wav", "f64.wav", "extensible16.wav", "extensible24.wav", "extensible_f32.wav",
+		"u8.wav", "s16.wav", "s24.wav", "s32.wav", "f32.wav", "f64.wav", "extensible16.wav", "extensible24.wav", "extensible_f32.wav", "rf64.wav",
 		"flac_s8.flac", "flac_16.flac", "flac_24.flac",
 	} {
 		got := process(t, &Decode{SampleRate: 16000}, encoded(read(t, name)))
 		if want := golden(t, name); got.Type != stages.TensorType(2, 1, 60) || !slices.Equal(got.F32, want) {
 			t.Errorf("%s: %v %v, want %v", name, got.Type, got.F32, want)
 		}
+	}
+}
+
+// All codes of telephony's formats, also as WAVE_FORMAT_EXTENSIBLE has them.
+func TestDecodeTelephony(t *testing.T) {
+	for _, name := range []string{"alaw.wav", "mulaw.wav"} {
+		file, want := read(t, name), golden(t, name)
+		extended := slices.Concat(file[:16], []byte{40, 0, 0, 0, 0xFE, 0xFF}, file[22:36], []byte{22, 0, 8, 0, 0, 0, 0, 0}, file[20:22],
+			[]byte("\x00\x00\x00\x00\x10\x00\x80\x00\x00\xAA\x00\x38\x9B\x71"), file[36:])
+		for _, file := range [][]byte{file, extended} {
+			if got := process(t, &Decode{SampleRate: 8000}, encoded(file)); got.Type != stages.TensorType(1, 1, 256) || !slices.Equal(got.F32, want) {
+				t.Errorf("%s: %v %v, want %v", name, got.Type, got.F32, want)
+			}
+		}
+	}
+}
+
+// Floats are taken as they are.
+func TestDecodeNotFinite(t *testing.T) {
+	file := read(t, "f32.wav")
+	copy(file[len(file)-12:], "\x00\x00\xC0\x7F\x00\x00\x80\x7F\x00\x00\x80\xFF")
+	got := process(t, &Decode{SampleRate: 16000}, encoded(file)).F32
+	if s := fmt.Sprint(got[59], got[118], got[119]); s != "+Inf NaN -Inf" {
+		t.Error(s)
 	}
 }
 
@@ -79,10 +104,10 @@ func TestFLAC(t *testing.T) {
 	}
 }
 
-// A tag in front of a FLAC file is passed over.
+// Tags in front of a FLAC file are passed over, one with a footer too.
 func TestFLACWithID3(t *testing.T) {
 	file := read(t, "flac_16.flac")
-	tagged := slices.Concat([]byte("ID3\x04\x00\x00\x00\x00\x01\x02"), make([]byte, 130), file)
+	tagged := slices.Concat([]byte("ID3\x04\x00\x00\x00\x00\x01\x02"), make([]byte, 130), []byte("ID3\x04\x00\x10\x00\x00\x00\x05"), make([]byte, 15), file)
 	got := process(t, &Decode{SampleRate: 16000}, encoded(tagged))
 	if want := golden(t, "flac_16.flac"); !slices.Equal(got.F32, want) {
 		t.Errorf("%v, want %v", got.F32, want)
@@ -136,20 +161,24 @@ func TestDecodeErrors(t *testing.T) {
 		want string
 	}{
 		{&Decode{SampleRate: 16000}, nil, "no WAV or FLAC file: it has 0 bytes"},
-		{&Decode{SampleRate: 16000}, []byte("OggS........"), `no WAV or FLAC file: it starts with "OggS"`},
-		{&Decode{SampleRate: 16000}, with(wav, 0, []byte("RF64")...), "WAV files of the variant RF64 aren't supported: convert it to RIFF"},
+		{&Decode{SampleRate: 16000}, []byte("OggS........"), "decode_audio doesn't read Ogg (Vorbis, Opus, Ogg FLAC): convert the files to WAV or FLAC, each by ffmpeg -i FILE FILE.flac for example"},
+		{&Decode{SampleRate: 16000}, with(wav, 0, []byte("RIFX")...), "decode_audio doesn't read big-endian WAV (RIFX): convert the files to WAV or FLAC, each by ffmpeg -i FILE FILE.flac for example"},
+		{&Decode{SampleRate: 16000}, []byte("<!DOCTYPE html>"), `no WAV or FLAC file: it starts with "<!DO"`},
+		{&Decode{SampleRate: 16000}, with(wav, 8, []byte("AVI ")...), `no WAV or FLAC file: it starts with "RIFF"`},
 		{&Decode{SampleRate: 44100}, wav, "the file has 16000 samples a second and sample_rate is 44100: set resample = true, or give the files' own rate and resample in a stage of its own"},
 		{&Decode{SampleRate: 16000, Channels: &three}, wav, "3 channels can't be made of the file's 2"},
 		{&Decode{SampleRate: 16000}, wav[:40], "the file ends at byte 40 without a chunk of samples: it is cut off"},
 		{&Decode{SampleRate: 16000}, wav[:30], `the chunk "fmt " at byte 12 should have 16 bytes, and 10 are left: the file is cut off`},
 		{&Decode{SampleRate: 16000}, wav[:100], "the samples should have 240 bytes, and 56 are left: the file is cut off"},
 		{&Decode{SampleRate: 16000}, with(wav, 12, []byte("data")...), "its samples come before their format: it is damaged"},
-		{&Decode{SampleRate: 16000}, with(wav, 20, 6), "the WAV format 0x0006 isn't supported: convert the file to PCM"},
+		{&Decode{SampleRate: 16000}, with(wav, 20, 2), "the WAV format 0x0002 isn't supported: convert the file to PCM, by ffmpeg -i FILE -c:a pcm_s16le NEW.wav for example"},
 		{&Decode{SampleRate: 16000}, with(wav, 34, 64), "samples of 64 bits (format 1) aren't supported: convert the file to PCM of 8 to 32 bits, or to floats of 32 or 64"},
 		{&Decode{SampleRate: 16000}, with(wav, 32, 5), "2 channels of 16 bits in blocks of 5 bytes, 16000 a second, can't be: the file is damaged"},
 		{&Decode{SampleRate: 16000}, with(wav, 40, 0, 0, 0, 0), "the file holds no samples"},
 		{&Decode{SampleRate: 16000, Resample: true}, with(wav, 24, 0, 0, 0, 1), "16777216 samples a second are too many: the file is damaged"},
-		{&Decode{SampleRate: 16000}, []byte("ID3\x04\x00\x00\x7F\x7F\x7F\x7Fxyz"), `no WAV or FLAC file: it starts with "ID3\x04"`},
+		{&Decode{SampleRate: 16000}, []byte("ID3\x04\x00\x00\x7F\x7F\x7F\x7Fxyz"), "decode_audio doesn't read MP3: convert the files to WAV or FLAC, each by ffmpeg -i FILE FILE.flac for example"},
+		{&Decode{SampleRate: 16000}, with(read(t, "rf64.wav"), 35, 0x80), "the samples can't have 9223372036854776048 bytes: the file is damaged"},
+		{&Decode{SampleRate: 16000}, with(read(t, "rf64.wav"), 33, 1), "the samples should have 1099511628016 bytes, and 240 are left: the file is cut off"},
 		{&Decode{SampleRate: 44100}, flac[:30], "FLAC metadata at byte 4: the file is cut off"},
 		{&Decode{SampleRate: 44100}, with(flac, 4, 4), "FLAC metadata doesn't describe the stream: the file is damaged"},
 		{&Decode{SampleRate: 44100}, flac[:2000], "FLAC frame at byte 1406, sample 384 of 1500: the file is cut off"},
@@ -169,10 +198,11 @@ func TestWAVLenient(t *testing.T) {
 	file := read(t, "s16.wav")
 	want := golden(t, "s16.wav")
 	tests := map[string][]byte{
-		"size unknown": slices.Concat(file[:40], []byte{255, 255, 255, 255}, file[44:]),
-		"odd chunk":    slices.Concat(file[:12], []byte("LIST\x03\x00\x00\x00abc\x00"), file[12:]),
-		"rest":         slices.Concat(file, []byte("id3 \x04\x00\x00\x00....")),
-		"last frame":   slices.Concat(file[:40], []byte{242, 0, 0, 0}, file[44:], []byte{1, 2}), // half a frame more
+		"size unknown":        slices.Concat(file[:40], []byte{255, 255, 255, 255}, file[44:]),
+		"sizes not completed": slices.Concat(file[:4], []byte{36, 0, 0, 0}, file[8:40], []byte{0, 0, 0, 0}, file[44:]),
+		"odd chunk":           slices.Concat(file[:12], []byte("LIST\x03\x00\x00\x00abc\x00"), file[12:]),
+		"rest":                slices.Concat(file, []byte("id3 \x04\x00\x00\x00....")),
+		"last frame":          slices.Concat(file[:40], []byte{242, 0, 0, 0}, file[44:], []byte{1, 2}), // half a frame more
 	}
 	for name, file := range tests {
 		if got := process(t, &Decode{SampleRate: 16000}, encoded(file)); !slices.Equal(got.F32, want) {
@@ -199,11 +229,11 @@ func TestFolder(t *testing.T) {
 	for i := range src.Len() {
 		names = append(names, filepath.Base(src.Name(i)))
 	}
-	if got := strings.Join(names[:3], " "); src.Classes() != 1 || len(names) != 26 || got != "bits24.flac bits32.flac channels5.flac" {
+	if got := strings.Join(names[:3], " "); src.Classes() != 1 || len(names) != 29 || got != "alaw.wav bits24.flac bits32.flac" {
 		t.Errorf("%d classes, %d files, %s, …", src.Classes(), len(names), got)
 	}
 	out := new(stages.Element)
-	if _, err := src.Read(testCall(), 0, out); err != nil || out.Type != spec.Output() || !bytes.Equal(out.U8, read(t, "bits24.flac")) {
+	if _, err := src.Read(testCall(), 0, out); err != nil || out.Type != spec.Output() || !bytes.Equal(out.U8, read(t, "alaw.wav")) {
 		t.Errorf("%v with error %v", out.Type, err)
 	}
 	_, err = (&Folder{Path: stages.Path(filepath.Dir(filepath.Dir(testdata)))}).Open(t.Context(), 1)
@@ -216,11 +246,12 @@ func FuzzDecode(f *testing.F) {
 	for _, name := range []string{"linear.flac", "mid_side.flac", "noise.flac", "silence.flac", "unknown_length.flac"} {
 		f.Add(read(f, name))
 	}
-	for _, name := range []string{"u8.wav", "s16.wav", "extensible24.wav", "f64.wav"} {
+	for _, name := range []string{"u8.wav", "s16.wav", "extensible24.wav", "f64.wav", "mulaw.wav"} {
 		file := read(f, name)
 		binary.LittleEndian.PutUint32(file[24:], 44100)
 		f.Add(file)
 	}
+	f.Add(slices.Concat([]byte("RF64\xFF\xFF\xFF\xFFWAVEds64\x1C\x00\x00\x00"), make([]byte, 8), []byte("\xF0\x00"), make([]byte, 18), read(f, "s16.wav")[12:]))
 	stage, err := (&Decode{SampleRate: 44100}).New()
 	if err != nil {
 		f.Fatal(err)

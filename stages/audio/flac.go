@@ -26,15 +26,18 @@ var (
 	errFLACDamaged = errors.New("the file is damaged")
 )
 
-// flacStart returns where a FLAC file's mark is: at its start, or behind a tag in ID3's format, which some programs put
+// flacStart returns where a FLAC file's mark is: at its start, or behind tags in ID3's format, which some programs put
 // there. Without one it returns -1.
 func flacStart(file []byte) int {
 	at := 0
-	if len(file) >= 10 && string(file[:3]) == "ID3" {
-		for _, b := range file[6:10] {
-			at = at<<7 | int(b&0x7F)
+	for len(file)-at >= 10 && string(file[at:at+3]) == "ID3" {
+		size, footer := 0, file[at+5]&0x10 != 0
+		for _, b := range file[at+6 : at+10] {
+			size = size<<7 | int(b&0x7F)
 		}
-		at += 10
+		if at += 10 + size; footer {
+			at += 10
+		}
 	}
 	if at+4 > len(file) || string(file[at:at+4]) != "fLaC" {
 		return -1

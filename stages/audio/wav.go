@@ -5,19 +5,25 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // WAVE format codes (Microsoft's mmreg.h).
 const (
 	wavePCM        = 1
 	waveFloat      = 3
+	waveALaw       = 6
+	waveMuLaw      = 7
 	waveExtensible = 0xFFFE
 )
 
-// wav is a RIFF/WAVE file whose samples haven't been converted yet.
+// unknownSize is the size of a chunk whose size is stated elsewhere, or nowhere.
+const unknownSize = 1<<32 - 1
+
+// wav is a RIFF/WAVE file, or one of its 64-bit variants, whose samples haven't been converted yet.
 type wav struct {
 	format
-	code int // wavePCM or waveFloat
+	code int // wavePCM, waveFloat, waveALaw or waveMuLaw
 	bits int // of a sample's container, a multiple of 8
 	data []byte
 }
@@ -25,15 +31,11 @@ type wav struct {
 // parseWAV reads a file's headers. The samples stay where they are in file.
 func parseWAV(file []byte) (wav, error) {
 	var w wav
-	switch {
-	case len(file) < 12:
-		return w, fmt.Errorf("no WAV or FLAC file: it has %d bytes", len(file))
-	case string(file[:4]) == "RIFX" || string(file[:4]) == "RF64":
-		return w, fmt.Errorf("WAV files of the variant %s aren't supported: convert it to RIFF", file[:4])
-	case string(file[:4]) != "RIFF" || string(file[8:12]) != "WAVE":
-		return w, fmt.Errorf("no WAV or FLAC file: it starts with %q", file[:4])
+	if len(file) < 12 || !slices.Contains([]string{"RIFF", "RF64", "BW64"}, string(file[:4])) || string(file[8:12]) != "WAVE" {
+		return w, errForeign(file)
 	}
-	found := false // the chunk fmt
+	long := int64(unknownSize) // what the samples' size is where their chunk has no room to say it
+	found := false             // the chunk fmt
 	for at := 12; ; {
 		if len(file)-at < 8 {
 			return w, fmt.Errorf("the file ends at byte %d without a chunk of samples: it is cut off", len(file))
@@ -43,12 +45,24 @@ func parseWAV(file []byte) (wav, error) {
 			if !found {
 				return w, errors.New("its samples come before their format: it is damaged")
 			}
+			if size == unknownSize {
+				size = long
+			} else if end := 8 + int64(binary.LittleEndian.Uint32(file[4:])); size == 0 && end <= int64(at+8) {
+				size = unknownSize // the file should end before its samples: they were written to a pipe, after these sizes
+			}
 			return w, w.samplesIn(body, size)
 		}
 		if size > int64(len(body)) {
 			return w, fmt.Errorf("the chunk %q at byte %d should have %d bytes, and %d are left: the file is cut off", id, at, size, len(body))
 		}
-		if string(id) == "fmt " {
+		switch string(id) {
+		case "ds64": // of RF64 (EBU Tech 3306) and BW64: the sizes of the file, of its samples, …
+			if size >= 16 {
+				if long = int64(binary.LittleEndian.Uint64(body[8:])); long < 0 {
+					return w, fmt.Errorf("the samples can't have %d bytes: the file is damaged", uint64(long))
+				}
+			}
+		case "fmt ":
 			if err := w.parseFormat(body[:size]); err != nil {
 				return w, err
 			}
@@ -78,11 +92,12 @@ func (w *wav) parseFormat(b []byte) error {
 		w.code = int(binary.LittleEndian.Uint16(b[24:]))
 	}
 	switch {
-	case w.code == wavePCM && w.bits >= 8 && w.bits <= 32, w.code == waveFloat && (w.bits == 32 || w.bits == 64):
+	case w.code == wavePCM && w.bits >= 8 && w.bits <= 32, w.code == waveFloat && (w.bits == 32 || w.bits == 64),
+		(w.code == waveALaw || w.code == waveMuLaw) && w.bits == 8:
 	case w.code == wavePCM || w.code == waveFloat:
 		return fmt.Errorf("samples of %d bits (format %d) aren't supported: convert the file to PCM of 8 to 32 bits, or to floats of 32 or 64", w.bits, w.code)
 	default:
-		return fmt.Errorf("the WAV format %#04x isn't supported: convert the file to PCM", w.code)
+		return fmt.Errorf("the WAV format %#04x isn't supported: convert the file to PCM, by ffmpeg -i FILE -c:a pcm_s16le NEW.wav for example", w.code)
 	}
 	if w.channels == 0 || w.rate == 0 || align != w.channels*w.bits/8 {
 		return fmt.Errorf("%d channels of %d bits in blocks of %d bytes, %d a second, can't be: the file is damaged", w.channels, w.bits, align, w.rate)
@@ -95,7 +110,7 @@ func (w *wav) samplesIn(rest []byte, size int64) error {
 	switch {
 	case size <= int64(len(rest)):
 		rest = rest[:size]
-	case size >= 0x7FFFF000:
+	case size >= 0x7FFFF000 && size <= unknownSize:
 		// A program that wrote to a pipe didn't know the size, and put the largest one it dares.
 	default:
 		return fmt.Errorf("the samples should have %d bytes, and %d are left: the file is cut off", size, len(rest))
@@ -123,6 +138,14 @@ func (w *wav) decode(dst []float32) {
 			for i := range plane {
 				plane[i] = float32(math.Float64frombits(binary.LittleEndian.Uint64(src[i*stride:])))
 			}
+		case w.code == waveALaw:
+			for i := range plane {
+				plane[i] = float32(aLaw(src[i*stride])) / (1 << 15)
+			}
+		case w.code == waveMuLaw:
+			for i := range plane {
+				plane[i] = float32(muLaw(src[i*stride])) / (1 << 15)
+			}
 		case w.bits == 8: // the one width without a sign
 			for i := range plane {
 				plane[i] = float32(int(src[i*stride])-128) / (1 << 7)
@@ -142,4 +165,27 @@ func (w *wav) decode(dst []float32) {
 			}
 		}
 	}
+}
+
+// aLaw and muLaw make 16-bit samples of telephony's 8 bits (ITU-T G.711): a sign, an exponent of 3 bits and 4 bits after the
+// leading one.
+func aLaw(b byte) int {
+	b ^= 0x55
+	v := int(b&0x0F)<<4 + 0x08
+	if e := b >> 4 & 7; e > 0 {
+		v = (v + 0x100) << (e - 1)
+	}
+	if b&0x80 == 0 {
+		return -v
+	}
+	return v
+}
+
+func muLaw(b byte) int {
+	b = ^b
+	v := (int(b&0x0F)<<3+0x84)<<(b>>4&7) - 0x84
+	if b&0x80 != 0 {
+		return -v
+	}
+	return v
 }

@@ -37,7 +37,7 @@ small[:, :3] = [[-1, 1, 0], [0.5, -1, 1]]
 for name, kind, subtype in [
     ("u8", "WAV", "PCM_U8"), ("s16", "WAV", "PCM_16"), ("s24", "WAV", "PCM_24"), ("s32", "WAV", "PCM_32"),
     ("f32", "WAV", "FLOAT"), ("f64", "WAV", "DOUBLE"), ("extensible16", "WAVEX", "PCM_16"), ("extensible24", "WAVEX", "PCM_24"),
-    ("extensible_f32", "WAVEX", "FLOAT"),
+    ("extensible_f32", "WAVEX", "FLOAT"), ("rf64", "RF64", "PCM_16"),
 ]:
     values = small * 1.5 if subtype in ("FLOAT", "DOUBLE") else small
     soundfile.write(name + ".wav", values.T, 16000, subtype=subtype, format=kind)
@@ -46,6 +46,12 @@ for subtype in "PCM_S8", "PCM_16", "PCM_24":
     name = "flac_" + subtype[4:].lower()
     soundfile.write(name + ".flac", small.T, 16000, subtype=subtype, format="FLAC")
     save(name + ".flac", torchaudio.load(name + ".flac")[0])
+
+# All codes of telephony's formats.
+for name, code in ("alaw", 6), ("mulaw", 7):
+    with open(name + ".wav", "wb") as f:
+        f.write(struct.pack("<4sI4s4sIHHIIHH4sI", b"RIFF", 292, b"WAVE", b"fmt ", 16, code, 1, 8000, 8000, 1, 8, b"data", 256) + bytes(range(256)))
+    save(name + ".wav", torchaudio.load(name + ".wav")[0])
 
 # FLAC files that use every part of the format. Their headers state the MD5 sums of their samples.
 def flac(name, samples, bits, *options, unknown=False):
