@@ -51,8 +51,20 @@ func (p *Pipeline) setKeepers(ctx context.Context) error {
 			About: cache.About{Experiment: plan.Experiment.Name, Checkpoint: c.Name, After: plan.Experiment.Stages[k-1].Address}}
 		p.keepers = append(p.keepers, keeper)
 	}
-	return nil
+	if len(p.keepers) == 0 {
+		return nil
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(fileTick):
+		return nil
+	}
 }
+
+// fileTick is how coarsely file systems tell the times of changes at most, where they count no whole seconds: Linux takes them from a clock that ticks every 1 to
+// 10 ms. What changes after what is read from then on has other times than the key says.
+const fileTick = 10 * time.Millisecond
 
 // open opens the cache, where there is one that can be read. One that is damaged is removed, so that it is filled again.
 func (k *keeper) open() {
@@ -147,19 +159,25 @@ func (k *keeper) discard(disk *cache.Disk, what string, err error) {
 	}
 }
 
-// seal completes the cache.
+// seal completes the cache, unless it may be of data that its key isn't of.
 func (k *keeper) seal() {
 	disk := k.disk.Load()
-	if disk == nil {
+	if disk == nil || disk.Sealed() {
 		return
 	}
-	filling := !disk.Sealed()
-	if err := disk.Seal(); err != nil && !disk.Sealed() && k.giveUp(disk) {
-		err = errors.Join(err, disk.Discard())
-		k.warn("Its cache can't be written: %v. The run goes on without it, and nothing is left of it.", err)
+	key, err := k.current()
+	if err == nil && key != k.settings.Key {
+		err = errors.New("the data set has changed while it was filled")
+	}
+	if err != nil {
+		k.discard(disk, "isn't kept", err)
 		return
 	}
-	if items, _, _ := disk.Size(); filling && items == 0 && k.checkpoint.Limit > 0 {
+	if err := disk.Seal(); err != nil && !disk.Sealed() {
+		k.discard(disk, "can't be written", err)
+		return
+	}
+	if items, _, _ := disk.Size(); items == 0 && k.checkpoint.Limit > 0 {
 		k.warn("Its limit of %s leaves no room for a single item, so that it keeps nothing.", k.checkpoint.Limit)
 	}
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"iter"
@@ -214,6 +215,17 @@ func TestKeepKey(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	replace := func(t *testing.T, path string) {
+		t.Helper()
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		other := bytes.Repeat([]byte{'x'}, int(info.Size()))
+		if err := errors.Join(os.WriteFile(path+".new", other, 0o600), os.Chtimes(path+".new", info.ModTime(), info.ModTime()), os.Rename(path+".new", path)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	table := func(k *kept) string { return filepath.Join(filepath.Dir(k.folder), "table") }
 	for _, test := range []struct {
 		name  string
@@ -240,7 +252,9 @@ func TestKeepKey(t *testing.T) {
 			}
 			k.source.files[0] += "2"
 		}, true},
+		{"a file of the same size and time", func(t *testing.T, k *kept) { replace(t, k.source.files[0]) }, true},
 		{"a file that an attribute names", func(t *testing.T, k *kept) { touch(t, table(k)) }, true},
+		{"one of the same size and time", func(t *testing.T, k *kept) { replace(t, table(k)) }, true},
 		{"the limit", func(_ *testing.T, k *kept) { k.Stages[1].Checkpoint.Limit = 1 << 30 }, true},
 		{"the compression", func(_ *testing.T, k *kept) { k.Stages[1].Checkpoint.Compress = true }, true},
 	} {
@@ -389,6 +403,89 @@ func TestKeepDamaged(t *testing.T) {
 				t.Errorf("afterwards it is %+v, %v", f, err)
 			}
 		})
+	}
+}
+
+// TestKeepDamagedMeanwhile damages a cache while it is served, in an epoch and between two intervals: the step eats the right batches,
+// and only sessions fill it again at once.
+func TestKeepDamagedMeanwhile(t *testing.T) {
+	plain := newKept(t)
+	plain.Stages[1].Checkpoint = nil
+	want, _ := plain.train(t, 9)
+	for name, damage := range map[string]func(path string) error{
+		"emptied":   func(path string) error { return os.Truncate(path, 0) },
+		"shortened": func(path string) error { return os.Truncate(path, 1000) },
+		"written over": func(path string) error {
+			info, err := os.Stat(path)
+			if err != nil {
+				return err
+			}
+			f, err := os.OpenFile(path, os.O_WRONLY, 0)
+			if err != nil {
+				return err
+			}
+			_, err = f.WriteAt(bytes.Repeat([]byte{0xff}, int(info.Size())), 0)
+			return errors.Join(err, f.Close())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := newKept(t)
+			k.train(t, 1)
+			path := k.caches(t)[0].Path
+			hash, training := k.Stages[len(k.Stages)-1].Spec.(stepFunc), true
+			k.Stages[len(k.Stages)-1].Spec = stepFunc(func(ctx context.Context, b *gpu.Batch) error {
+				if training && len(k.eaten) == 1 {
+					if err := damage(path); err != nil {
+						return err
+					}
+				}
+				return hash(ctx, b)
+			})
+			got, made := k.train(t, 9)
+			if !slices.Equal(got, want) || made == 0 {
+				t.Errorf("the right batches: %v, %d items made", slices.Equal(got, want), made)
+			}
+			if len(k.warned) != 1 || !strings.Contains(k.warned[0], " is damaged: the record of item ") || len(k.caches(t)) > 0 {
+				t.Errorf("warned %q, and there is %+v", k.warned, k.caches(t))
+			}
+
+			training = false
+			p := k.open(t)
+			for i := range 3 {
+				k.made.Store(0)
+				k.eaten = nil
+				if _, err := p.Measure(t.Context(), Probe{}, 0, 5); err != nil {
+					t.Fatal(err)
+				}
+				if i == 0 {
+					if err := damage(path); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if n := k.made.Load(); n != 50 || len(k.warned) != 2 {
+				t.Errorf("the interval after the damaged one makes %d items; warned %q", n, k.warned)
+			}
+			if f, err := cache.Verify(path); err != nil || f.State != cache.Whole || f.Items != 50 {
+				t.Errorf("afterwards there is %+v, %v", f, err)
+			}
+		})
+	}
+}
+
+// TestKeepChanged keeps nothing of a data set that changed while the cache was filled.
+func TestKeepChanged(t *testing.T) {
+	k := newKept(t)
+	k.source.bad = func(i int) error {
+		if i == 30 {
+			return os.WriteFile(k.source.files[0], []byte("other numbers"), 0o600)
+		}
+		return nil
+	}
+	k.train(t, 1)
+	want := []string{"checkpoint.decoded: Its cache isn't kept: the data set has changed while it was filled. The run goes on without it, and nothing is left of it."}
+	if diff := cmp.Diff(want, k.warned); diff != "" || len(k.caches(t)) > 0 {
+		t.Errorf("there is %+v; warnings (-want +got):\n%s", k.caches(t), diff)
 	}
 }
 
