@@ -27,7 +27,7 @@ type clock struct {
 	state state
 	spent [states]time.Duration
 	// split is how the busy time falls to the stages of the worker's segment, as far as it was timed: all of it where items
-	// are slow, every 16th item where they are fast.
+	// are slow, one of many items where they are fast.
 	split []time.Duration
 	items []int64 // each stage's
 	timed int64   // of the first stage's items, how many a device's own clock timed the stages of: then split is its word

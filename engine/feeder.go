@@ -80,7 +80,7 @@ func (f *feeder) deal(it *item, epoch, pos int) {
 
 // take makes the item the one that a cache holds; its place in the run and its epoch stay.
 func (it *item) take(e *cache.Entry) {
-	it.Index, it.Label, it.skip, it.made = e.Item.Index, e.Item.Label, e.Skipped, e.Made
+	it.Index, it.Label, it.skip, it.made = e.Item.Index, e.Item.Label, e.Skipped, int32(e.Made)
 	it.el, it.buf = &e.Element, nil
 }
 

@@ -141,7 +141,7 @@ func (k *keeper) get(it *item, el *stages.Element) bool {
 // put keeps an item's element. It reports true when the cache can be sealed then.
 func (k *keeper) put(it *item, el *stages.Element) (full bool) {
 	disk := k.disk.Load()
-	if disk == nil || disk.Sealed() || it.made >= k.boundary {
+	if disk == nil || disk.Sealed() || int(it.made) >= k.boundary {
 		return false
 	}
 	if err := disk.Put(it.Index, it.Label, el); err != nil {
@@ -349,7 +349,7 @@ func (r *run) serve(it *item) bool {
 	for _, k := range r.keepers {
 		buf := k.buffers.get()
 		if k.get(it, &buf.Element) {
-			it.el, it.buf, it.made = &buf.Element, buf, k.boundary
+			it.el, it.buf, it.made = &buf.Element, buf, int32(k.boundary)
 			return true
 		}
 		buf.release()

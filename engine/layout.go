@@ -37,10 +37,10 @@ func (l layout) first(batch int64) int64 {
 func (l layout) length(batch int64) int { return int(l.first(batch+1) - l.first(batch)) }
 
 // item is one item on its way. It is passed by value; its data lies in el.
-type item struct {
+type item struct { // 64 bytes: a line of the CPU's cache
 	stages.Item
-	made  int             // the boundary whose element it has already, from a checkpoint: the stages above have nothing to do
 	ahead int             // 1 + the index of an item some places further down, whose record may be fetched from a disk; 0: there is none
+	made  int32           // the boundary whose element it has already, from a checkpoint: the stages above have nothing to do
 	skip  bool            // left out: a stage failed on it. It goes on, so that its batch knows
 	el    *stages.Element // nil before the load stage
 	buf   *buffer         // the reusable memory that el lies in; nil if el belongs to a cache or a source

@@ -85,9 +85,17 @@ func (t *tap) keep(it *item, el *stages.Element) {
 	if it.skip {
 		el = nil
 	}
-	if !t.cache.Put(int(it.Seq), it.Item, it.made, el) {
+	if !t.cache.Put(int(it.Seq), it.Item, int(it.made), el) {
 		t.full.Store(true)
 	}
+}
+
+// keep keeps what passes a boundary, where something is to hold it.
+func (r *run) keep(boundary int, it *item, el *stages.Element) {
+	if r.taps != nil {
+		r.taps[boundary].keep(it, el)
+	}
+	r.retain(boundary, it, el)
 }
 
 // newRun sets a run up: from batch first on, to the item end, or without an end where that is negative. Its workers
@@ -195,7 +203,7 @@ func (p *Pipeline) staff(r *run) {
 					return
 				}
 			}
-			w := &worker{run: r, in: in, collator: collator, mixer: plan.mixer(), out: r.queues[s], free: p.buffers[s],
+			w := &worker{run: r, kept: r.taps != nil || r.keepers != nil, in: in, collator: collator, mixer: plan.mixer(), out: r.queues[s], free: p.buffers[s],
 				clock: newClock(r.start, g.Last-from+1), items: make([]int64, g.Last-from+1), split: make([]time.Duration, g.Last-from+1), current: from}
 			for i := from; i <= g.Last; i++ {
 				t := task{index: i, role: r.role(i), inPlace: i+1 == plan.batch && i < g.Last && r.asm.pool != nil, call: stages.Call{Context: r.ctx}, out: w.free.get()}

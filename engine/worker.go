@@ -12,8 +12,10 @@ const (
 	// items are taken one by one, so that workers share them evenly.
 	maxChunk  = 16
 	chunkTime = 20 * time.Microsecond
-	// sampleEvery is how many fast items are executed for one whose stages are timed one by one.
-	sampleEvery = 16
+	// sampleItems is how many fast items are executed for one whose stages are timed one by one, and sampleChunks how many
+	// chunks for one that is timed as a whole.
+	sampleItems  = 61 // no multiple of a chunk, so that all places in one get their turn
+	sampleChunks = 16
 )
 
 // puller is where a worker's items come from: a queue, or the feeder for the first segment.
@@ -48,6 +50,7 @@ type worker struct {
 	run   *run
 	in    puller
 	out   *queue[item] // nil for the segment that collates
+	kept  bool         // what passes a boundary may be
 	free  *freeList    // the segment's buffers
 	tasks []task
 	clock *clock
@@ -61,8 +64,8 @@ type worker struct {
 	items   []int64
 	split   []time.Duration
 
-	batch    int64     // of the last item
-	assembly *assembly // of that batch
+	assembly    *assembly // of the last item's batch
+	first, next int64     // that batch's first item, and the next batch's
 }
 
 // work works until no more items come or the run is over, and tells the next segment that this worker is gone.
@@ -90,7 +93,7 @@ func (w *worker) loop() (err error) {
 		if n == 0 {
 			return nil
 		}
-		measured := round%sampleEvery == 0
+		measured := round%sampleChunks == 0
 		var before time.Duration
 		if measured {
 			before = time.Since(w.clock.start)
@@ -121,7 +124,7 @@ func (w *worker) loop() (err error) {
 // process takes one item through the segment's stages. It reports false once the run is over.
 func (w *worker) process(it *item) bool {
 	r := w.run
-	timed := len(w.tasks) > 1 && (w.slow || w.seen%sampleEvery == 0)
+	timed := len(w.tasks) > 1 && (w.slow || w.seen%sampleItems == 0)
 	w.seen++
 	var last time.Duration
 	if timed {
@@ -160,7 +163,7 @@ func (w *worker) process(it *item) bool {
 			}
 			w.items[i]++
 		case execute:
-			if it.skip || t.index < it.made || r.elsewhere(t.index, it) {
+			if it.skip || t.index < int(it.made) || r.elsewhere(t.index, it) {
 				break
 			}
 			if t.index == 0 && r.serve(it) {
@@ -196,11 +199,8 @@ func (w *worker) process(it *item) bool {
 				cur, from = res, -1
 			}
 		}
-		if r.taps != nil && t.index < r.plan.batch {
-			r.taps[t.index+1].keep(it, cur)
-		}
-		if r.keepers != nil && t.index < r.plan.batch {
-			r.retain(t.index+1, it, cur)
+		if w.kept && t.index < r.plan.batch {
+			r.keep(t.index+1, it, cur)
 		}
 		if timed {
 			now := time.Since(w.clock.start)
@@ -275,16 +275,18 @@ func (w *worker) execute(t *task, it *item, in, out *stages.Element) error {
 // slot returns the assembly of an item's batch and its slot there. It reports false where there is no memory for it,
 // which ends the run.
 func (w *worker) slot(it *item) (*assembly, int, bool) {
-	batch, slot := w.run.asm.layout.place(it.Seq)
-	if w.assembly == nil || w.batch != batch {
+	if it.Seq < w.first || it.Seq >= w.next {
+		l := w.run.asm.layout
+		batch, slot := l.place(it.Seq)
 		a, err := w.run.asm.open(batch)
 		if err != nil {
 			w.run.fail(&StageError{Address: BatchBlock, Err: err})
 			return nil, 0, false
 		}
-		w.batch, w.assembly = batch, a
+		w.assembly, w.first = a, it.Seq-int64(slot)
+		w.next = w.first + int64(l.length(batch))
 	}
-	return w.assembly, slot, true
+	return w.assembly, int(it.Seq - w.first), true
 }
 
 // closeStage frees what a stage holds.
