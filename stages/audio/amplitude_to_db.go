@@ -52,10 +52,11 @@ func (d *decibels) Process(_ *stages.Call, in, out *stages.Element) error {
 		dst[i] = d.factor * float32(log)
 		most = max(most, dst[i])
 	}
-	if floor := most - d.top; floor > float32(math.Inf(-1)) {
-		for i, v := range dst {
-			dst[i] = max(v, floor)
-		}
+	if math.IsInf(float64(d.top), 1) {
+		return nil
+	}
+	for i, v := range dst {
+		dst[i] = max(v, most-d.top)
 	}
 	return nil
 }

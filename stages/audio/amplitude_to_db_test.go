@@ -1,6 +1,8 @@
 package audio
 
 import (
+	"fmt"
+	"math"
 	"slices"
 	"testing"
 
@@ -23,6 +25,28 @@ func TestAmplitudeToDB(t *testing.T) {
 	}
 	if at := golden(t, "db_power"); !slices.Contains(at, -100) {
 		t.Error("no value is at the least")
+	}
+}
+
+// What isn't a number, or infinite, spreads by the limit, as in torchaudio.
+func TestAmplitudeToDBNotFinite(t *testing.T) {
+	top, nan, inf := 20.0, float32(math.NaN()), float32(math.Inf(1))
+	tests := []struct {
+		spec *AmplitudeToDB
+		in   []float32
+		want string
+	}{
+		{&AmplitudeToDB{Stype: "power"}, []float32{nan, inf, 0, -1}, "[NaN +Inf -100 -100]"},
+		{&AmplitudeToDB{Stype: "power", TopDB: &top}, []float32{nan, inf, 0, -1}, "[NaN NaN NaN NaN]"},
+		{&AmplitudeToDB{Stype: "power", TopDB: &top}, []float32{1, inf, 0, -1}, "[+Inf +Inf +Inf +Inf]"},
+		{&AmplitudeToDB{Stype: "magnitude", TopDB: &top}, []float32{0, 0, 0, 0}, "[-200 -200 -200 -200]"},
+	}
+	for _, tt := range tests {
+		in := new(stages.Element)
+		copy(in.Tensor(1, 2, 2), tt.in)
+		if got := fmt.Sprint(process(t, tt.spec, in).F32); got != tt.want {
+			t.Errorf("%v becomes %s, want %s", tt.in, got, tt.want)
+		}
 	}
 }
 

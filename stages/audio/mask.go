@@ -20,8 +20,9 @@ type FrequencyMask struct {
 
 // maskDoc is what both masks have in common.
 const maskDoc = ` The width of the mask is drawn uniformly from 0 to below the limit, and its place then from
-all where it fits, as SpecAugment does (Park et al., 2019); all channels have the same mask. The draws have torchaudio's distributions, but come from
-pipectl's own random numbers.`
+all where it fits, as SpecAugment does (Park et al., 2019); a width beyond the spectrogram's masks all of it. All channels have the same mask, and
+each item of a batch has its own, as with torchaudio's ` + "`iid_masks`" + `. The draws have torchaudio's distributions, but come from pipectl's own random
+numbers.`
 
 func timeMaskOperator() stages.Operator {
 	return stages.Operator{
@@ -91,7 +92,7 @@ func (m *masker) Process(c *stages.Call, in, out *stages.Element) error {
 
 // draw returns where the mask on an axis of size lies.
 func (m *masker) draw(r *rand.Rand, size int) (start, end int) {
-	limit := min(m.limit, size)
+	limit := m.limit
 	if m.fraction < 1 {
 		limit = min(limit, int(float64(size)*m.fraction))
 	}
@@ -101,9 +102,12 @@ func (m *masker) draw(r *rand.Rand, size int) (start, end int) {
 	return place(r.Float64(), r.Float64(), limit, size)
 }
 
-// place makes of two numbers in [0, 1) where a mask lies, with the width of a whole number below limit.
+// place makes of two numbers in [0, 1) where a mask lies, with the width of a whole number below limit, or size if that is less.
 func place(u, v float64, limit, size int) (start, end int) {
 	width := float64(u * float64(limit))
+	if width >= float64(size) {
+		return 0, size
+	}
 	start = int(v * (float64(size) - width))
 	return start, start + int(width)
 }

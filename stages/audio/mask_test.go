@@ -17,7 +17,7 @@ func TestMaskPlace(t *testing.T) {
 			t.Errorf("%v: from %d to %d", row, start, end)
 		}
 	}
-	if len(rows) != 6*40 {
+	if len(rows) != 6*56 {
 		t.Errorf("%d rows", len(rows)/6)
 	}
 }

@@ -21,22 +21,18 @@ func (s *MelSpectrogram) filters() []melFilter {
 		corner[i] = toHz(mel)
 	}
 	filters := make([]melFilter, s.NMels)
+	above := 0 // the first frequency above a filter's lowest
 	for m := range filters {
 		low, mid, high := corner[m], corner[m+1], corner[m+2]
+		for above < len(frequency) && frequency[above] <= low {
+			above++
+		}
 		f := &filters[m]
-		for k, hz := range frequency {
-			weight := min((hz-low)/(mid-low), (high-hz)/(high-mid))
-			if !(weight > 0) {
-				if f.weights != nil {
-					break
-				}
-				continue
-			}
+		f.first = above
+		for k := above; k < len(frequency) && frequency[k] < high; k++ {
+			weight := min((frequency[k]-low)/(mid-low), (high-frequency[k])/(high-mid))
 			if s.Norm == "slaney" {
 				weight *= 2 / (high - low)
-			}
-			if f.weights == nil {
-				f.first = k
 			}
 			f.weights = append(f.weights, weight)
 		}

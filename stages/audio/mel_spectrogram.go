@@ -29,8 +29,8 @@ func melSpectrogramOperator() stages.Operator {
 		Summary: "Makes mel-scaled spectrograms of waveforms.",
 		Doc: `As torchaudio's ` + "`MelSpectrogram`" + ` with its window, centring and padding: frame t lies around sample t·hop_length, under a periodic Hann window, and beyond
 its ends the waveform is mirrored, so it must have more than n_fft/2 samples. For an even n_fft it gives
-channels×n_mels×(1 + samples/hop_length, rounded down). Values
-differ from torchaudio's (0.13) by less than 1e-5 of a frame's greatest one.`,
+channels×n_mels×(1 + samples/hop_length, rounded down). Values differ from torchaudio's (0.13) by less than 1e-5 of a frame's greatest one, unless most
+of the filters are empty, of which a warning tells.`,
 		New: func() any {
 			return &MelSpectrogram{SampleRate: 16000, NFFT: 400, NMels: 128, Power: 2, Norm: "none", MelScale: "htk"}
 		},

@@ -19,8 +19,8 @@ func resampleOperator() stages.Operator {
 		Type:    "resample",
 		Summary: "Changes a waveform's sample rate.",
 		Doc: `As torchaudio's ` + "`Resample`" + ` with its defaults: band-limited interpolation by a windowed sinc (Hann window, 6 zero crossings to each side, cut off at
-0.99 of the lower rate's half). Values differ from torchaudio's (0.13) by less than 1e-6, since they are summed in another order; its
-function of the same name, which computes the kernel in float32, differs by 2e-5.`,
+0.99 of the lower rate's half). Values differ from torchaudio's (0.13) by less than 1e-6, since they are summed in another order;
+` + "`functional.resample`" + `, which computes the kernel in float32, differs by 2e-5, and where the rates have no large common factor by more.`,
 		New: func() any { return new(Resample) },
 	}
 }

@@ -108,7 +108,7 @@ for name, options in {
 # Where masks lie, for given random numbers: width and place as numbers in [0, 1), limit, size, start, end.
 rows = []
 spectrogram = torch.ones(1, 10, 50)
-for limit, axis in [(1, 2), (7, 2), (50, 2), (10, 1), (4, 1)]:
+for limit, axis in [(1, 2), (7, 2), (50, 2), (10, 1), (4, 1), (90, 2), (13, 1)]:
     for u, v in random.random((8, 2)).astype(np.float32):
         numbers = iter([u, v])
         torch_rand, torch.rand = torch.rand, lambda n: torch.tensor([next(numbers)])
