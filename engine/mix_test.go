@@ -77,6 +77,12 @@ type collates struct{ stages.CollateSpec }
 
 func (collates) Collates() bool { return true }
 
+// remoteStep is a step that another process does.
+type remoteStep struct {
+	stepFunc
+	stages.Remote
+}
+
 func TestCheckMixing(t *testing.T) {
 	const python = "[{batch cutmix Batches of Python's Python makes the batches here, and pipectl can't mix their samples. Mix them where they are collated, or in the training step. false}]"
 	tensor, cutmix := stages.TensorType(1, 2, 2), stages.Mixing{Cutmix: 1}
@@ -103,5 +109,12 @@ func TestCheckMixing(t *testing.T) {
 	e.Stages[1].Spec = &BatchSpec{Size: 4, Mixing: stages.Mixing{Mixup: 1}}
 	if _, problems := Check(e); len(problems) != 1 || problems[0].Attribute != "mixup" {
 		t.Errorf("ragged samples are mixed: %v", problems)
+	}
+	e = chain(&countSource{items: 8}, 4, nothing)
+	e.Stages[1].Spec = &BatchSpec{Size: 4, Mixing: cutmix}
+	e.Stages[2].Spec = remoteStep{stepFunc: nothing}
+	want := "[{batch cutmix Batches of Python's The training function gets samples of one label each, and pipectl mixes them here. Mix them in the function. false}]"
+	if _, problems := Check(e); fmt.Sprint(problems) != want {
+		t.Errorf("samples are mixed for a step in another process: %v", problems)
 	}
 }

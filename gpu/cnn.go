@@ -40,6 +40,15 @@ It takes float32 C×H×W tensors of one size, with labels.`,
 	}
 }
 
+// Validate reports a precision that the device asked for doesn't have.
+func (c *CNN) Validate() []stages.Problem {
+	if c.Precision == "tf32" && c.Device == "cpu" {
+		return []stages.Problem{{Attribute: "precision", Summary: "No tensor cores", Detail: `precision = "tf32" is for a GPU's tensor cores, and device = "cpu" has the ` +
+			"step run on the CPU. Remove one of them."}}
+	}
+	return nil
+}
+
 // Want returns the device attribute.
 func (c *CNN) Want() string { return c.Device }
 

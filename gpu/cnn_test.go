@@ -113,3 +113,14 @@ func TestLearningRateLimit(t *testing.T) {
 		}
 	}
 }
+
+func TestCNNValidate(t *testing.T) {
+	for _, tc := range []struct {
+		device, precision string
+		problems          int
+	}{{"cpu", "float32", 0}, {"auto", "tf32", 0}, {"cuda", "tf32", 0}, {"cpu", "tf32", 1}} {
+		if got := (&CNN{Device: tc.device, Precision: tc.precision}).Validate(); len(got) != tc.problems {
+			t.Errorf("%+v: %v", tc, got)
+		}
+	}
+}

@@ -2,10 +2,12 @@ package config
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 
 	"github.com/pipectl/pipectl/engine"
 	"github.com/pipectl/pipectl/stages"
+	"github.com/pipectl/pipectl/stages/storage"
 )
 
 // problems returns what contradicts itself.
@@ -48,6 +50,13 @@ func (l *loader) checkDisk(above []*block, c *block, keep bool) {
 	if blockKinds[above[len(above)-1].kind].rank >= blockKinds[engine.BatchBlock].rank {
 		report("store", "Misplaced store", `store = "disk" keeps single items: it is for a checkpoint above batch. Move it there, or use "memory".`, false)
 		return
+	}
+	if folder := c.spec.(*checkpointAttributes).Path; folder != nil && !c.byName["path"].faulty {
+		if storage.Remote(string(*folder)) {
+			report("path", "Not a local folder", "A cache lies in a folder of this machine's file system. Give one, or remove path.", false)
+		} else if info, err := os.Stat(string(*folder)); err == nil && !info.IsDir() {
+			report("path", "Not a folder", fmt.Sprintf("%s is a file, and a cache lies in a folder. Give another path, or remove it.", *folder), false)
+		}
 	}
 	if _, pool := above[0].spec.(stages.PoolSource); pool && !keep {
 		report("store", "Misplaced store", `The processes of a Python data set keep their caches in memory. Use store = "memory".`, false)

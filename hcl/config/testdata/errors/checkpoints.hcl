@@ -35,7 +35,13 @@ experiment "kept" {
   load "folder" "photos" { path = "photos" }
   checkpoint "raw" {
     store    = "disk"
-    compress = "zstd" # error: Nothing to compress
+    path     = "checkpoints.hcl" # error: Not a folder
+    compress = "zstd"            # error: Nothing to compress
+  }
+  prepare "decode" "decode" {}
+  checkpoint "far" {
+    store = "disk"
+    path  = "s3://bucket/cache" # error: Not a local folder
   }
   augment "flip" "flip" {}
   checkpoint "flipped" {
