@@ -46,6 +46,20 @@ func fillDisk(dir string) error {
 		return nil
 	}
 	ctx, path, ballast := context.Background(), filepath.Join(dir, "results.db"), filepath.Join(dir, "ballast")
+	// Nothing is left of a database that can't be made, however much of it could be.
+	for pages := range 4 {
+		if err := os.WriteFile(ballast, make([]byte, 512<<10-pages*4096), 0o644); err != nil {
+			return err
+		}
+		if s, err := Create(ctx, path); err == nil {
+			return errors.Join(errors.New("a database is made on a full disk"), s.Close())
+		} else if !strings.Contains(err.Error(), "free some disk space") {
+			return err
+		}
+		if left, _ := filepath.Glob(path + "*"); len(left) > 0 {
+			return fmt.Errorf("with %d pages free, %v are left of a database that can't be made", pages, left)
+		}
+	}
 	if err := os.WriteFile(ballast, make([]byte, 128<<10), 0o644); err != nil {
 		return err
 	}

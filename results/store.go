@@ -46,8 +46,30 @@ func Create(ctx context.Context, path string) (*Store, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, (&Store{path: path}).explain("making its folder", err)
 	}
-	return open(ctx, path, url.Values{"mode": {"rwc"}}, migrations())
+	_, err := os.Stat(path)
+	s, failed := open(ctx, path, url.Values{"mode": {"rwc"}}, migrations())
+	if failed != nil && errors.Is(err, fs.ErrNotExist) {
+		removeBlank(path)
+	}
+	return s, failed
 }
+
+// removeBlank removes what an attempt to make a database has left at path, unless another process has made it meanwhile.
+func removeBlank(path string) {
+	file, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return
+	}
+	if info, err := os.Stat(file); err != nil || info.Size() > headerPage || holds(file+"-wal") || holds(file+"-journal") {
+		return
+	}
+	for _, suffix := range []string{"-wal", "-shm", "-journal", ""} {
+		os.Remove(file + suffix)
+	}
+}
+
+// headerPage is how many bytes a database has at least in which there is no table yet.
+const headerPage = 4096
 
 // Open opens a database that exists, or returns ErrNoDatabase. Where the file or its folder can't be written, it can still
 // be read.
