@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // maxDecoded is the number of pixels from which PIL takes an image for a decompression bomb.
@@ -41,6 +42,37 @@ func formatOf(data []byte) format {
 	}
 	if len(data) >= 12 && string(data[:4]) == "RIFF" && string(data[8:12]) == "WEBP" {
 		return webpFormat
+	}
+	return ""
+}
+
+// foreign says what a file is whose format no stage decodes, as far as its first bytes tell, and what to do. It goes on from another
+// message.
+func foreign(data []byte) string {
+	const convert, fetch = "convert it", "fetch it anew"
+	for _, f := range []struct {
+		at           int
+		magic        string
+		name, advice string
+	}{
+		{4, "ftypheic", "a HEIC file", convert},
+		{4, "ftypmif1", "a HEIC file", convert},
+		{4, "ftypavif", "an AVIF file", convert},
+		{4, "JXL ", "a JPEG XL file", convert},
+		{0, "\xff\x0a", "a JPEG XL file", convert},
+		{4, "jP  ", "a JPEG 2000 file", convert},
+		{0, "\xff\x4f\xff\x51", "a JPEG 2000 file", convert},
+		{0, "P5", "a PGM file", convert},
+		{0, "P6", "a PPM file", convert},
+		{0, "II+\x00", "a BigTIFF file", convert},
+		{0, "MM\x00+", "a BigTIFF file", convert},
+		{0, "<!doctype html", "a web page in its place", fetch},
+		{0, "<html", "a web page in its place", fetch},
+		{0, "version https://git-lfs", "a Git LFS pointer in its place", "fetch it with git lfs pull"},
+	} {
+		if end := f.at + len(f.magic); len(data) >= end && strings.EqualFold(string(data[f.at:end]), f.magic) {
+			return " but " + f.name + ": " + f.advice
+		}
 	}
 	return ""
 }

@@ -192,6 +192,30 @@ func TestDecodeErrors(t *testing.T) {
 	}
 }
 
+// What is no picture that can be decoded is told with what to do about it.
+func TestDecodeForeign(t *testing.T) {
+	const known = "not a JPEG, PNG, GIF, BMP, WebP or TIFF file"
+	tiff := func(tag string) string {
+		return "II*\x00\x08\x00\x00\x00\x01\x00" + tag + "\x03\x00\x01\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00"
+	}
+	s := newDecoder(t, &DecodeImage{MaxPixels: 1e6})
+	for _, tt := range []struct{ data, want string }{
+		{"\x00\x00\x00\x18ftypheic\x00\x00", known + " but a HEIC file: convert it"},
+		{"\x00\x00\x00\x1cftypavif\x00\x00", known + " but an AVIF file: convert it"},
+		{"<!DOCTYPE html><title>404</title>", known + " but a web page in its place: fetch it anew"},
+		{"version https://git-lfs.github.com/spec/v1\n", known + " but a Git LFS pointer in its place: fetch it with git lfs pull"},
+		{"version", known},
+		{tiff("\x0a\x01"), "decoding TIFF: tiff: unsupported feature: FillOrder of 2: convert the file, such as to PNG"},
+		{tiff("\x1c\x01"), "decoding TIFF: tiff: unsupported feature: PlanarConfiguration of 2: convert the file, such as to PNG"},
+		{"RIFF\x1a\x00\x00\x00WEBPVP8X\x0a\x00\x00\x00\x02\x00\x00\x00\x24\x00\x00\x19\x00\x00", "decoding WebP: the animation has no whole first frame"},
+		{"RIFF\x1a\x00\x00\x00WEBPVP8X\x0a\x00\x00\x00\x02\x00\x00\x00\xff\xff\xff\xff\xff\xff", "the picture has 16777216×16777216 pixels, which is more than max_pixels = 1000000"},
+	} {
+		if err := s.Process(new(Call), &Element{U8: []byte(tt.data)}, new(Element)); err == nil || err.Error() != tt.want {
+			t.Errorf("%q: error %v, want %s", tt.data, err, tt.want)
+		}
+	}
+}
+
 func TestDecodedType(t *testing.T) {
 	for _, tt := range []struct {
 		in   Type

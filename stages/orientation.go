@@ -62,15 +62,12 @@ func pngExif(file []byte) []byte {
 
 // webpExif returns the EXIF data of a WebP file, or nil.
 func webpExif(file []byte) []byte {
-	for rest := file[12:]; len(rest) >= 8; {
-		size := binary.LittleEndian.Uint32(rest[4:])
-		if uint64(size) > uint64(len(rest)-8) {
-			break
+	for rest := file[12:]; len(rest) > 0; {
+		var name string
+		var data []byte
+		if name, data, rest = webpChunk(rest); name == "EXIF" {
+			return bytes.TrimPrefix(data, exifHeader)
 		}
-		if string(rest[:4]) == "EXIF" {
-			return bytes.TrimPrefix(rest[8:8+size], exifHeader)
-		}
-		rest = rest[min(8+int64(size)+int64(size%2), int64(len(rest))):]
 	}
 	return nil
 }

@@ -89,27 +89,3 @@ func rgbPalette(p color.Palette) (rgb [256][3]byte) {
 	}
 	return rgb
 }
-
-// gifToRGB makes out the first frame of a GIF whose screen has w×h pixels. Where the frame doesn't reach, it has the
-// transparent colour, or else the palette's first one, as in PIL.
-func gifToRGB(frame *image.Paletted, w, h int, out *Element) {
-	colours := rgbPalette(frame.Palette)
-	dst := out.Image(h, w)
-	if r := frame.Bounds(); r.Dx() < w || r.Dy() < h {
-		ground := colours[0]
-		for _, c := range frame.Palette {
-			if _, _, _, a := c.RGBA(); a == 0 {
-				ground = [3]byte{}
-			}
-		}
-		for i := range w * h {
-			copy(dst[3*i:], ground[:])
-		}
-	}
-	r := frame.Bounds().Intersect(image.Rect(0, 0, w, h))
-	for y := r.Min.Y; y < r.Max.Y; y++ {
-		for x := r.Min.X; x < r.Max.X; x++ {
-			copy(dst[3*(y*w+x):], colours[frame.ColorIndexAt(x, y)][:])
-		}
-	}
-}
