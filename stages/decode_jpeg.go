@@ -17,10 +17,10 @@ func decodeJPEGOperator() Operator {
 writes them, the colour profile is left aside. With the same libjpeg-turbo the pixels are PIL's, bit for bit.
 
 A truncated file is an error, as are damaged headers; stray or damaged bytes within the picture that libjpeg-turbo only warns about are not,
-as in PIL. So are more than 500 scans, which only an attacker would write.
+as in PIL. So are more than 500 scans, which only an attacker would write, samples of 12 bits and lossless coding.
 
 A build without libjpeg-turbo (the build tag ` + "`purejpeg`" + `, or no cgo) decodes with Go's image/jpeg. It is two to three times as slow, does not interpolate
-chroma, so that edges in colour differ, and is stricter about damaged files.`,
+chroma, so that edges in colour differ, is stricter about damaged files, and has neither arithmetic coding nor all ways of subsampling.`,
 		New: func() any { return &DecodeJPEG{MaxPixels: maxDecoded} },
 	}
 }
@@ -49,7 +49,7 @@ func checkJPEG(data []byte) error {
 	case jpegFormat:
 		return nil
 	case "":
-		return errors.New("not a JPEG file")
+		return errors.New("not a JPEG file" + foreign(data))
 	default:
 		return errors.New("not a JPEG but a " + string(f) + " file: use decode_image, which reads both")
 	}

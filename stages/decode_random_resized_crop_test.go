@@ -117,6 +117,24 @@ func TestDecodeRandomResizedCropReduced(t *testing.T) {
 	}
 }
 
+// Chroma of a quarter of the height or width isn't reduced: libjpeg-turbo doesn't skip and crop it rightly.
+func TestDecodeRandomResizedCropIrreducible(t *testing.T) {
+	crop := *defaultCrop(3)
+	crop.Scale[0] = 0.3
+	pair := newCropPair(t, crop, DecodeJPEG{MaxPixels: maxDecoded})
+	for name, data := range jpegFiles(t, "testdata/decode/?x?.jpg") {
+		for seed := range uint64(20) {
+			got, want, err, wantErr := pair.run(data, seed)
+			if (err == nil) != (wantErr == nil) {
+				t.Fatalf("%s: error %v, want %v", name, err, wantErr)
+			}
+			if !slices.Equal(got.U8, want.U8) {
+				t.Errorf("%s, seed %d: %v, want %v", name, seed, got.U8, want.U8)
+			}
+		}
+	}
+}
+
 // Nothing but damage below the crop stays unseen.
 func TestDecodeRandomResizedCropBroken(t *testing.T) {
 	pair := newCropPair(t, *defaultCrop(16), DecodeJPEG{MaxPixels: 1e6})

@@ -22,7 +22,17 @@ static const char truncated[] = "the file is truncated";
 
 static void fail(j_common_ptr info) {
 	jpeg_decoder *d = info->client_data;
-	info->err->format_message(info, d->message);
+	int parameter = info->err->msg_parm.i[0];
+	switch (info->err->msg_code) {
+	case JERR_SOF_UNSUPPORTED:
+		snprintf(d->message, sizeof d->message, "lossless or hierarchical coding (SOF%d) isn't supported: convert the file", parameter - 0xc0);
+		break;
+	case JERR_BAD_PRECISION:
+		snprintf(d->message, sizeof d->message, "samples of %d bits aren't supported: convert the file to 8", parameter);
+		break;
+	default:
+		info->err->format_message(info, d->message);
+	}
 	longjmp(d->failed, 1);
 }
 
@@ -88,7 +98,7 @@ void jpeg_decoder_free(jpeg_decoder *d) {
 }
 
 jpeg_header jpeg_decoder_header(jpeg_decoder *d, const unsigned char *data, size_t len) {
-	jpeg_header h = {0, 0, NULL};
+	jpeg_header h = {0};
 	jpeg_abort_decompress(&d->info); // the file before may have been too large to go on with
 	d->source.next_input_byte = data;
 	d->source.bytes_in_buffer = len;
@@ -102,6 +112,12 @@ jpeg_header jpeg_decoder_header(jpeg_decoder *d, const unsigned char *data, size
 	}
 	h.width = (int)d->info.image_width;
 	h.height = (int)d->info.image_height;
+	// Chroma of less than half the height or width, reduced, is skipped and cropped wrongly by libjpeg-turbo (as of 2.1.5).
+	h.reducible = 1;
+	for (int c = 0; c < d->info.num_components; c++) {
+		jpeg_component_info *component = &d->info.comp_info[c];
+		if (component->h_samp_factor > 2 || component->v_samp_factor > 2) h.reducible = 0;
+	}
 	return h;
 }
 

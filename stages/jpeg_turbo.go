@@ -34,21 +34,25 @@ func newJPEGDecoder() (*jpegDecoder, error) {
 
 // decode leaves the picture of a file that isn't empty in out, in RGB, unless it has more pixels than limit.
 func (d *jpegDecoder) decode(data []byte, limit int, out *Element) error {
-	h, w, err := d.header(data, limit)
+	header, err := d.header(data, limit)
 	if err != nil {
 		return err
 	}
-	return d.whole(data, out.Image(h, w))
+	return d.whole(data, out.Image(int(header.height), int(header.width)))
 }
 
 // decodePart returns the part of the picture of a file that choose chooses, in RGB, and by how much it is reduced: choose is given
 // the picture's height and width. The pixels lie in buffer. Of the file it reads no more than it needs, if it is whole.
 func (d *jpegDecoder) decodePart(data []byte, limit int, buffer *Element, choose func(h, w int) part) (pixels, int, error) {
-	h, w, err := d.header(data, limit)
+	header, err := d.header(data, limit)
 	if err != nil {
 		return pixels{}, 0, err
 	}
+	h, w := int(header.height), int(header.width)
 	p := choose(h, w)
+	if header.reducible == 0 {
+		p.denominator = 1
+	}
 	if !bytes.HasSuffix(data, []byte("\xff\xd9")) { // it may be truncated
 		if err := d.whole(data, buffer.Image(h, w)); err != nil {
 			return pixels{}, 0, err
@@ -66,13 +70,12 @@ func (d *jpegDecoder) decodePart(data []byte, limit int, buffer *Element, choose
 }
 
 // header reads a file up to its pixels.
-func (d *jpegDecoder) header(data []byte, limit int) (h, w int, err error) {
-	header := C.jpeg_decoder_header(d.c, bytePointer(data), C.size_t(len(data)))
-	if header.error != nil {
-		return 0, 0, jpegError(C.GoString(header.error))
+func (d *jpegDecoder) header(data []byte, limit int) (C.jpeg_header, error) {
+	h := C.jpeg_decoder_header(d.c, bytePointer(data), C.size_t(len(data)))
+	if h.error != nil {
+		return h, jpegError(C.GoString(h.error))
 	}
-	h, w = int(header.height), int(header.width)
-	return h, w, checkPixels(w, h, limit)
+	return h, checkPixels(int(h.width), int(h.height), limit)
 }
 
 // whole goes on with the file whose header was read.

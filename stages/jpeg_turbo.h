@@ -10,6 +10,7 @@ typedef struct jpeg_decoder jpeg_decoder;
 
 typedef struct {
 	int width, height;
+	int reducible; // whether jpeg_decoder_part takes denominators above 1
 	const char *error; // NULL if it went well; it stays as it is until the decoder's next call
 } jpeg_header;
 
@@ -25,7 +26,7 @@ const char *jpeg_decoder_pixels(jpeg_decoder *d, const unsigned char *data, size
 
 // jpeg_part is a part of a picture, in pixels of the picture reduced by the denominator.
 typedef struct {
-	int denominator; // 1, 2, 4 or 8
+	int denominator; // 1, or 2, 4 or 8 where the file is reducible
 	int left, top, width, height;
 	int before; // set by the decoder: pixels that lie before the part in each row
 } jpeg_part;

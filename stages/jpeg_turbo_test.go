@@ -39,6 +39,29 @@ func TestDecodeJPEGAllocates(t *testing.T) {
 	}
 }
 
+func TestDecodeJPEGUnsupported(t *testing.T) {
+	data, err := os.ReadFile("testdata/decode/420.jpg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	frame := bytes.Index(data, []byte("\xff\xc0"))
+	s := newDecoder(t, &DecodeJPEG{MaxPixels: maxDecoded})
+	for _, tt := range []struct {
+		at   int
+		to   byte
+		want string
+	}{
+		{frame + 1, 0xc3, "decoding JPEG: lossless or hierarchical coding (SOF3) isn't supported: convert the file"},
+		{frame + 4, 12, "decoding JPEG: samples of 12 bits aren't supported: convert the file to 8"},
+	} {
+		changed := bytes.Clone(data)
+		changed[tt.at] = tt.to
+		if err := s.Process(new(Call), &Element{U8: changed}, new(Element)); err == nil || err.Error() != tt.want {
+			t.Errorf("error %v, want %s", err, tt.want)
+		}
+	}
+}
+
 // A progressive file may hold thousands of scans of a few bytes, each over all its pixels.
 func TestDecodeJPEGScans(t *testing.T) {
 	data, err := os.ReadFile("testdata/decode/progressive.jpg")

@@ -1,9 +1,9 @@
 """Makes the pictures here, and what PIL decodes each of them to (NAME.rgb: height and width as two big-endian uint16,
-then the pixels), for TestDecode. Made with Pillow 9.4 and libjpeg-turbo 2.1.5:
+then the pixels), for TestDecode. Made with Pillow 9.4, libjpeg-turbo 2.1.5 and its cjpeg:
 
     python3 make.py
 """
-import io, random, struct
+import io, random, struct, subprocess
 from pathlib import Path
 
 from PIL import Image, ImageDraw, ImageOps, ImageStat
@@ -71,6 +71,8 @@ put("trailing.jpg", whole + b"more bytes after the end")
 middle = len(whole) * 3 // 4
 put("hole.jpg", whole[:middle] + b"\xff\xd9")  # libjpeg warns of a premature end and fills the rest
 put("stray.jpg", whole[:20] + b"stray" + whole[20:])
+for name, options in {"arithmetic": "-arithmetic", "progressive-arithmetic": "-arithmetic -progressive", "restarts": "-restart 1B", "rgb": "-rgb", "4x2": "-sample 4x2", "2x4": "-sample 2x4"}.items():
+    put(name + ".jpg", subprocess.run(["cjpeg", "-quality", "90", *options.split()], input=encoded(rgb, "PPM"), stdout=subprocess.PIPE, check=True).stdout)
 
 put("rgb.png", encoded(rgb, "PNG"))
 put("rgba.png", encoded(alpha, "PNG"))
@@ -91,6 +93,15 @@ gif = bytearray(encoded(rgb.quantize(30), "GIF"))
 gif[6:10] = struct.pack("<HH", W + 9, H + 5)  # a screen larger than the frame
 put("screen.gif", bytes(gif))
 
+transparent = rgb.quantize(30)
+put("transparent.gif", encoded(transparent, "GIF", transparency=transparent.getpixel((8, 8))))
+# The same with the frame's own palette, in a screen larger than the frame.
+gif = Path("transparent.gif").read_bytes()
+table = gif[13:13 + (6 << (gif[10] & 7))]
+control = gif[13 + len(table):]
+frame = control.index(b"\x2c")
+put("localpalette.gif", gif[:6] + struct.pack("<HH", W + 9, H + 5) + b"\0" + gif[11:13] + control[:frame + 9] + bytes([gif[10] & 0x87]) + table + control[frame + 10:])
+
 put("rgb.bmp", encoded(rgb, "BMP"))
 put("palette.bmp", encoded(rgb.quantize(60), "BMP"))
 put("grey.bmp", encoded(rgb.convert("L"), "BMP"))
@@ -98,6 +109,13 @@ put("grey.bmp", encoded(rgb.convert("L"), "BMP"))
 put("lossy.webp", encoded(rgb, "WEBP", quality=80))
 put("lossyalpha.webp", encoded(alpha, "WEBP", quality=80))
 put("lossless.webp", encoded(rgb, "WEBP", lossless=True))
+put("animated.webp", encoded(alpha, "WEBP", save_all=True, append_images=[picture(), picture()]))
+still = encoded(alpha, "WEBP", lossless=True, exact=True)
+chunk = lambda name, data: name + struct.pack("<I", len(data)) + data + b"\0" * (len(data) % 2)
+size = lambda n: struct.pack("<I", n)[:3]
+frame = chunk(b"ANMF", size(3) + size(2) + size(W - 1) + size(H - 1) + size(100) + b"\0" + still[still.index(b"VP8L"):])
+body = b"WEBP" + chunk(b"VP8X", b"\x12\0\0\0" + size(W + 8) + size(H + 6)) + chunk(b"ANIM", bytes(6)) + frame
+put("place.webp", b"RIFF" + struct.pack("<I", len(body)) + body)  # a frame away from the upper left corner
 
 put("rgb.tiff", encoded(rgb, "TIFF"))
 put("lzw.tiff", encoded(rgb, "TIFF", compression="tiff_lzw"))
