@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -288,10 +287,11 @@ func (d *Disk) Seal() error {
 		err = d.file.Sync()
 	}
 	if err == nil {
-		if here, gone := at(d.partial(), d.file); here {
+		var here bool
+		if here, err = at(d.partial(), d.file); here {
 			err = os.Rename(d.partial(), d.Path())
-		} else { // and another process may have begun anew
-			err = cmp.Or(gone, fmt.Errorf("%s was removed while it was being filled", d.partial()))
+		} else if err == nil || errors.Is(err, fs.ErrNotExist) { // and another process may have begun anew
+			err = fmt.Errorf("%s was removed by another program", d.partial())
 		}
 	}
 	if err != nil {
