@@ -88,20 +88,17 @@ func named(ctx context.Context, conn *sql.Conn, ref string) ([]string, error) {
 	if err != nil || len(ids) > 0 {
 		return ids, err
 	}
-	if start := normalizeID(ref); start != "" {
-		// "~" sorts after every character of an id.
-		ids, err = texts(ctx, conn, "SELECT id FROM runs WHERE id >= ?1 AND id < ?1 || '~' ORDER BY id DESC LIMIT 4", start)
-		switch {
-		case err != nil:
-			return nil, err
-		case len(ids) == 1:
-			return ids, nil
-		case len(ids) > 3:
-			ids[3] = "…"
-			fallthrough
-		case len(ids) > 1:
-			return nil, fmt.Errorf("several runs' ids start so: give more of it (%s)", strings.Join(ids, ", "))
-		}
+	ids, err = startingWith(ctx, conn, ref, 4)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(ids) == 1:
+		return ids, nil
+	case len(ids) > 3:
+		ids[3] = "…"
+		fallthrough
+	case len(ids) > 1:
+		return nil, fmt.Errorf("several runs' ids start so: give more of it (%s)", strings.Join(ids, ", "))
 	}
 	known, err := texts(ctx, conn, `SELECT DISTINCT name FROM tags UNION ALL SELECT 'latest' UNION ALL
 		SELECT * FROM (SELECT id FROM runs ORDER BY number DESC LIMIT 100)`)
@@ -109,6 +106,16 @@ func named(ctx context.Context, conn *sql.Conn, ref string) ([]string, error) {
 		return nil, err
 	}
 	return nil, fmt.Errorf("there is no run with this id or tag%s", didYouMean(ref, known))
+}
+
+// startingWith returns the ids of the runs whose ids start so, the newest first, most at most.
+func startingWith(ctx context.Context, db querier, text string, most int) ([]string, error) {
+	start := normalizeID(text)
+	if start == "" {
+		return nil, nil
+	}
+	// "~" sorts after every character of an id.
+	return texts(ctx, db, "SELECT id FROM runs WHERE id >= ?1 AND id < ?1 || '~' ORDER BY id DESC LIMIT ?2", start, most)
 }
 
 // didYouMean returns an ending for a message about a name that isn't among those known.

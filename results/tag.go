@@ -51,8 +51,8 @@ func CheckTag(name string) error {
 		return errors.New("a tag's name begins with a letter or a digit")
 	case utf8.RuneCountInString(name) > tagLength:
 		return fmt.Errorf("a tag's name has %d characters at most", tagLength)
-	case name == "latest":
-		return errors.New("it stands for the latest run")
+	case strings.EqualFold(name, "latest"):
+		return errors.New("latest stands for the latest run")
 	case strings.HasSuffix(name, ".db"):
 		return errors.New("what ends in .db is taken for a database")
 	case len(name) == idLength && normalizeID(name) != "" && strings.ContainsAny(name, "0123456789"):
@@ -106,6 +106,15 @@ func setTag(ctx context.Context, tx *sql.Tx, ids []string, name string, mode Tag
 	before, err := tagged(ctx, tx, name)
 	if err != nil {
 		return Tag{}, err
+	}
+	if len(before) == 0 {
+		run, err := startingWith(ctx, tx, name, 1)
+		switch {
+		case err != nil:
+			return Tag{}, err
+		case len(run) > 0:
+			return Tag{}, fmt.Errorf("it could be taken for run %s, whose id begins so: take another name", run[0])
+		}
 	}
 	others := slices.ContainsFunc(before, func(id string) bool { return !slices.Contains(ids, id) })
 	switch {
