@@ -2,11 +2,12 @@ package audio
 
 import "math"
 
-// fft computes the discrete Fourier transform of n complex numbers in float32, of any n, fastest where its prime factors
-// are small. It is Stockham's algorithm, which sorts as it goes. Products are rounded before they are added, so that the
-// result is the same on every CPU. (gonum's dsp/fourier takes twice the time, in float64.)
+// fft computes the discrete Fourier transforms of lanes times n complex numbers in float32, of any n, fastest where its prime
+// factors are small. Value i of lane l is at i·lanes + l. It is Stockham's algorithm, which sorts as it goes, and treats the
+// lanes as it treats the transforms that it interleaves itself. Products are rounded before they are added, so that the result
+// is the same on every CPU. (gonum's dsp/fourier takes several times as long, in float64.)
 type fft struct {
-	n          int
+	kernels    kernels
 	passes     []pass
 	re, im     []float32 // work space
 	sumR, sumI []float32 // of the largest odd pass
@@ -16,16 +17,16 @@ type fft struct {
 type pass struct {
 	radix  int
 	left   int // the number of values in each smaller transform
-	stride int // how many transforms are interleaved
+	stride int // how many transforms are interleaved, those of all lanes
 	// twiddles holds, for each j below left and k from 1 to radix-1, exp(-2πi·jk/(left·radix)).
 	twR, twI []float32
 	// roots are exp(-2πi·k/radix), for odd radices.
 	rootR, rootI []float32
 }
 
-func newFFT(n int) *fft {
-	f := &fft{n: n, re: make([]float32, n), im: make([]float32, n)}
-	stride, left := 1, n
+func newFFT(n int, k kernels) *fft {
+	f := &fft{kernels: k, re: make([]float32, n*lanes), im: make([]float32, n*lanes)}
+	stride, left := lanes, n
 	for left > 1 {
 		p := pass{radix: smallFactor(left), stride: stride}
 		left /= p.radix
@@ -71,18 +72,18 @@ func root(k, n int) (re, im float32) {
 	return float32(cos), float32(sin)
 }
 
-// transform replaces re and im, n numbers each, by their transform; it may swap the slices' memory with its own, and
+// transform replaces re and im, n numbers of each lane, by their transform; it may swap the slices' memory with its own, and
 // returns those that hold the result.
 func (f *fft) transform(re, im []float32) ([]float32, []float32) {
 	toR, toI := f.re, f.im
 	for i := range f.passes {
 		switch p := &f.passes[i]; p.radix {
 		case 2:
-			p.two(toR, toI, re, im)
+			f.kernels.two(p, toR, toI, re, im)
 		case 4:
-			p.four(toR, toI, re, im)
+			f.kernels.four(p, toR, toI, re, im)
 		case 5:
-			p.five(toR, toI, re, im)
+			f.kernels.five(p, toR, toI, re, im)
 		default:
 			p.any(f, toR, toI, re, im)
 		}
@@ -98,7 +99,7 @@ func times(aR, aI, wR, wI float32) (re, im float32) {
 	return float32(aR*wR) - float32(aI*wI), float32(aR*wI) + float32(aI*wR)
 }
 
-func (p *pass) two(toR, toI, fromR, fromI []float32) {
+func (portable) two(p *pass, toR, toI, fromR, fromI []float32) {
 	s, half := p.stride, p.stride*p.left
 	for j := range p.left {
 		wR, wI := p.twR[j], p.twI[j]
@@ -113,7 +114,7 @@ func (p *pass) two(toR, toI, fromR, fromI []float32) {
 	}
 }
 
-func (p *pass) four(toR, toI, fromR, fromI []float32) {
+func (portable) four(p *pass, toR, toI, fromR, fromI []float32) {
 	s, quarter := p.stride, p.stride*p.left
 	for j := range p.left {
 		w1R, w2R, w3R := p.twR[3*j], p.twR[3*j+1], p.twR[3*j+2]
@@ -141,7 +142,7 @@ func (p *pass) four(toR, toI, fromR, fromI []float32) {
 	}
 }
 
-func (p *pass) five(toR, toI, fromR, fromI []float32) {
+func (portable) five(p *pass, toR, toI, fromR, fromI []float32) {
 	s, fifth := p.stride, p.stride*p.left
 	c1, s1, c2, s2 := p.rootR[1], p.rootI[1], p.rootR[2], p.rootI[2]
 	for j := range p.left {

@@ -2,15 +2,18 @@ package audio
 
 import "math"
 
-// melFilter weighs the spectrum's values from the one at first on. Outside them it is 0.
-type melFilter struct {
-	first   int
+// melFilters are the parts of a spectrum that are weighed and summed up, and their weights, those of all bands in a row.
+type melFilters struct {
+	bands   []band
 	weights []float32
 }
 
+// band is n values of a spectrum, from the one at first on.
+type band struct{ first, n int }
+
 // filters returns torchaudio.functional.melscale_fbanks: triangles between the frequencies, evenly spaced in mel, of a
 // filter's neighbours. It rounds where torchaudio does.
-func (s *MelSpectrogram) filters() []melFilter {
+func (s *MelSpectrogram) filters() *melFilters {
 	fromHz, toHz := htkFromHz, htkToHz
 	if s.MelScale == "slaney" {
 		fromHz, toHz = slaneyFromHz, slaneyToHz
@@ -20,24 +23,46 @@ func (s *MelSpectrogram) filters() []melFilter {
 	for i, mel := range corner {
 		corner[i] = toHz(mel)
 	}
-	filters := make([]melFilter, s.NMels)
+	f := &melFilters{bands: make([]band, s.NMels)}
 	above := 0 // the first frequency above a filter's lowest
-	for m := range filters {
+	for m := range f.bands {
 		low, mid, high := corner[m], corner[m+1], corner[m+2]
 		for above < len(frequency) && frequency[above] <= low {
 			above++
 		}
-		f := &filters[m]
-		f.first = above
+		b := &f.bands[m]
+		b.first = above
 		for k := above; k < len(frequency) && frequency[k] < high; k++ {
 			weight := min((frequency[k]-low)/(mid-low), (high-frequency[k])/(high-mid))
 			if s.Norm == "slaney" {
 				weight *= 2 / (high - low)
 			}
 			f.weights = append(f.weights, weight)
+			b.n++
 		}
 	}
-	return filters
+	return f
+}
+
+func (portable) filter(dst []float32, stride, n int, values []float32, f *melFilters) {
+	weights := f.weights
+	for i, b := range f.bands {
+		var s0, s1, s2, s3, s4, s5, s6, s7 float32
+		for k, w := range weights[:b.n] {
+			v := (*[lanes]float32)(values[(b.first+k)*lanes:])
+			s0 += float32(v[0] * w)
+			s1 += float32(v[1] * w)
+			s2 += float32(v[2] * w)
+			s3 += float32(v[3] * w)
+			s4 += float32(v[4] * w)
+			s5 += float32(v[5] * w)
+			s6 += float32(v[6] * w)
+			s7 += float32(v[7] * w)
+		}
+		weights = weights[b.n:]
+		sums := [lanes]float32{s0, s1, s2, s3, s4, s5, s6, s7}
+		copy(dst[i*stride:], sums[:n])
+	}
 }
 
 // linspace returns n numbers, evenly spaced, as torch.linspace computes them: from both ends.

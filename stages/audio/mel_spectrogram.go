@@ -49,8 +49,8 @@ func (s *MelSpectrogram) Validate() []stages.Problem {
 			Detail: fmt.Sprintf("The lowest frequency, %v Hz, must be below the highest, %v Hz.", s.FMin, s.fMax())})
 	}
 	empty := 0
-	for _, f := range s.filters() {
-		if len(f.weights) == 0 {
+	for _, b := range s.filters().bands {
+		if b.n == 0 {
 			empty++
 		}
 	}
@@ -111,13 +111,14 @@ func (s *MelSpectrogram) check(samples int) error {
 
 // New makes an instance for one worker.
 func (s *MelSpectrogram) New() (stages.Stage, error) {
+	k := fastKernels()
 	m := &melSpectrogram{
-		spec: *s, hop: s.hopLength(), filters: s.filters(),
-		spectrum: newSpectrum(s.NFFT),
-		frame:    make([]float32, s.NFFT), window: make([]float32, s.winLength()), values: make([]float32, s.NFFT/2+1),
+		spec: *s, hop: s.hopLength(), kernels: k, filters: s.filters(), spectrum: newSpectrum(s.NFFT, k),
+		window: make([]float32, s.NFFT), values: make([]float32, (s.NFFT/2+1)*lanes),
 	}
-	for i := range m.window {
-		m.window[i] = float32(0.5 - 0.5*math.Cos(2*math.Pi*float64(i)/float64(len(m.window))))
+	hann := m.window[(s.NFFT-s.winLength())/2:][:s.winLength()]
+	for i := range hann {
+		hann[i] = float32(0.5 - 0.5*math.Cos(2*math.Pi*float64(i)/float64(len(hann))))
 	}
 	return m, nil
 }
@@ -125,11 +126,13 @@ func (s *MelSpectrogram) New() (stages.Stage, error) {
 type melSpectrogram struct {
 	spec     MelSpectrogram
 	hop      int
-	filters  []melFilter
+	kernels  kernels
+	filters  *melFilters
 	spectrum *spectrum
-	window   []float32
-	frame    []float32 // under the window, which lies in its middle
-	values   []float32 // of a frame's spectrum
+	window   []float32 // as long as a frame, with zeros to both sides
+	mirrored []float32 // a channel with its margins
+	starts   [lanes]int
+	values   []float32 // of the frames' spectra
 }
 
 func (m *melSpectrogram) Process(_ *stages.Call, in, out *stages.Element) error {
@@ -141,39 +144,29 @@ func (m *melSpectrogram) Process(_ *stages.Call, in, out *stages.Element) error 
 	dst := out.Tensor(channels, m.spec.NMels, frames)
 	for c := range channels {
 		plane := dst[c*m.spec.NMels*frames:]
-		for t := range frames {
-			m.cut(in.F32[c*n:][:n], t*m.hop-m.spec.NFFT/2)
-			m.spectrum.powers(m.values, m.frame)
-			m.raise()
-			for i := range m.filters {
-				plane[i*frames+t] = dot(m.values[m.filters[i].first:], m.filters[i].weights)
+		samples := m.mirror(in.F32[c*n:][:n])
+		for t := 0; t < frames; t += lanes {
+			for lane := range m.starts {
+				m.starts[lane] = min(t+lane, frames-1) * m.hop
 			}
+			m.spectrum.powers(m.values, samples, &m.starts, m.window)
+			m.raise()
+			m.kernels.filter(plane[t:], frames, min(lanes, frames-t), m.values, m.filters)
 		}
 	}
 	return nil
 }
 
-// cut fills the frame with the n_fft samples from the one at start on, which may be before the first, under the window.
-func (m *melSpectrogram) cut(samples []float32, start int) {
-	left := (len(m.frame) - len(m.window)) / 2
-	start += left
-	frame := m.frame[left:][:len(m.window)]
-	if start >= 0 && start+len(frame) <= len(samples) {
-		src := samples[start:][:len(frame)]
-		for i, w := range m.window {
-			frame[i] = src[i] * w
-		}
-		return
+// mirror returns the samples with n_fft/2 more to each side, which it keeps until it is called again.
+func (m *melSpectrogram) mirror(samples []float32) []float32 {
+	margin := m.spec.NFFT / 2
+	all := grow(&m.mirrored, len(samples)+2*margin)
+	copy(all[margin:], samples)
+	for i := 1; i <= margin; i++ {
+		all[margin-i] = samples[i]
+		all[margin+len(samples)-1+i] = samples[len(samples)-1-i]
 	}
-	for i, w := range m.window {
-		at := start + i
-		if at < 0 {
-			at = -at
-		} else if at >= len(samples) {
-			at = 2*(len(samples)-1) - at
-		}
-		frame[i] = samples[at] * w
-	}
+	return all
 }
 
 // raise makes of squared magnitudes the power that is asked for.

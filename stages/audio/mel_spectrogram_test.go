@@ -100,43 +100,69 @@ func TestMelSpectrogramTooShort(t *testing.T) {
 	}
 }
 
-// The power spectrum by the transform's definition, for sizes with all kinds of factors.
+// The power spectra by the transform's definition, for sizes with all kinds of factors; all kernels give the same bits.
 func TestSpectrum(t *testing.T) {
 	for n := 1; n <= 130; n++ {
-		samples := noise(1, n).F32
-		got := make([]float32, n/2+1)
-		s := newSpectrum(n)
-		s.powers(got, slices.Repeat([]float32{1}, n)) // what is left in the work space doesn't matter
-		s.powers(got, samples)
-		for k, v := range got {
+		samples, window := noise(1, n+2*lanes).F32, noise(1, n).F32
+		starts := [lanes]int{0, 1, 5, 6, 9, 12, 15, 16}
+		got, fast := make([]float32, (n/2+1)*lanes), make([]float32, (n/2+1)*lanes)
+		for range 2 { // what is left in the work space doesn't matter
+			newSpectrum(n, fastKernels()).powers(fast, samples, &starts, window)
+		}
+		newSpectrum(n, portable{}).powers(got, samples, &starts, window)
+		if !slices.Equal(got, fast) {
+			t.Errorf("%d: this machine's kernels give %v, want %v", n, fast, got)
+		}
+		for i, v := range got {
+			k, start := i/lanes, starts[i%lanes]
 			re, im := 0.0, 0.0
-			for i, x := range samples {
+			for i, w := range window {
+				x := float64(w * samples[start+i])
 				sin, cos := math.Sincos(-2 * math.Pi * float64(i*k%n) / float64(n))
-				re += float64(x) * cos
-				im += float64(x) * sin
+				re += x * cos
+				im += x * sin
 			}
 			if want := re*re + im*im; math.Abs(float64(v)-want) > 1e-5*float64(n) {
-				t.Errorf("value %d of %d is %v, want %v", k, n, v, want)
+				t.Errorf("value %d of %d is %v, want %v", i, n, v, want)
+			}
+		}
+	}
+}
+
+// All kernels give the same bits under the filters, with any number of lanes.
+func TestFilter(t *testing.T) {
+	filters, values := mel().filters(), noise(1, 201*lanes).F32
+	for n := 1; n <= lanes; n++ {
+		got, want := make([]float32, 128*9), make([]float32, 128*9)
+		fastKernels().filter(got, 9, n, values, filters)
+		portable{}.filter(want, 9, n, values, filters)
+		for i, v := range got {
+			if v != want[i] || i%9 >= n && v != 0 {
+				t.Errorf("%d lanes: value %d is %v, want %v", n, i, v, want[i])
 			}
 		}
 	}
 }
 
 func BenchmarkMelSpectrogram(b *testing.B) {
-	for _, n := range []int{400, 1024} {
+	hop := 160
+	for _, n := range []int{400, 512, 1024, 2048} {
 		spec := mel()
-		spec.NFFT = n
-		b.Run(fmt.Sprint(n), func(b *testing.B) { benchmark(b, spec, noise(1, 160000)) })
+		spec.NFFT, spec.HopLength, spec.NMels = n, &hop, 80
+		b.Run(fmt.Sprint(n), func(b *testing.B) { benchmark(b, spec, noise(1, 16000)) })
 	}
 }
 
 func BenchmarkSpectrum(b *testing.B) {
-	for _, n := range []int{400, 512, 1024, 2048} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			s, in, out := newSpectrum(n), noise(1, n).F32, make([]float32, n/2+1)
-			for b.Loop() {
-				s.powers(out, in)
-			}
-		})
+	for _, n := range []int{400, 480, 512, 1024, 2048} {
+		for name, k := range map[string]kernels{"portable": portable{}, "fast": fastKernels()} {
+			b.Run(fmt.Sprint(n, " ", name), func(b *testing.B) {
+				s, in, window, out := newSpectrum(n, k), noise(1, n+lanes).F32, noise(1, n).F32, make([]float32, (n/2+1)*lanes)
+				starts := [lanes]int{0, 1, 2, 3, 4, 5, 6, 7}
+				for b.Loop() {
+					s.powers(out, in, &starts, window)
+				}
+			})
+		}
 	}
 }

@@ -1,17 +1,18 @@
 package audio
 
-// spectrum computes the power spectrum of n real samples.
+// spectrum computes the power spectra of frames of n real samples, one in each lane: value i of lane l is at i·lanes + l.
 type spectrum struct {
-	n      int
-	fft    *fft
-	re, im []float32
+	n       int
+	kernels kernels
+	fft     *fft
+	re, im  []float32
 	// For even n, even samples are the real parts of n/2 numbers and odd ones the imaginary parts; root k, exp(-2πi·k/n),
 	// takes what that mixes apart again.
 	rootR, rootI []float32
 }
 
-func newSpectrum(n int) *spectrum {
-	s := &spectrum{n: n}
+func newSpectrum(n int, k kernels) *spectrum {
+	s := &spectrum{n: n, kernels: k}
 	size := n
 	if n%2 == 0 {
 		size = n / 2
@@ -20,36 +21,56 @@ func newSpectrum(n int) *spectrum {
 			s.rootR[k], s.rootI[k] = root(k, n)
 		}
 	}
-	s.fft = newFFT(size)
-	s.re, s.im = make([]float32, size), make([]float32, size)
+	s.fft = newFFT(size, k)
+	s.re, s.im = make([]float32, size*lanes), make([]float32, size*lanes)
 	return s
 }
 
-// powers fills dst with the squared magnitudes of the transform's values 0 to n/2.
-func (s *spectrum) powers(dst, samples []float32) {
+// powers fills dst with the squared magnitudes of the transforms' values 0 to n/2. The frames begin at starts in samples, and
+// are multiplied by the window, which has n values.
+func (s *spectrum) powers(dst, samples []float32, starts *[lanes]int, window []float32) {
 	if s.n%2 != 0 {
-		copy(s.re, samples)
+		s.kernels.cut(s.re, s.re[lanes:], 2*lanes, samples, starts, window)
 		clear(s.im)
 		s.re, s.im = s.fft.transform(s.re, s.im)
-		for k := range dst {
-			dst[k] = square(s.re[k], s.im[k])
+		for i := range dst {
+			dst[i] = square(s.re[i], s.im[i])
 		}
 		return
 	}
-	re, im := s.re, s.im[:len(s.re)]
-	for i := range re {
-		re[i], im[i] = samples[2*i], samples[2*i+1]
+	s.kernels.cut(s.re, s.im, lanes, samples, starts, window)
+	s.re, s.im = s.fft.transform(s.re, s.im)
+	s.kernels.untangle(dst, s.re, s.im, s.rootR, s.rootI)
+}
+
+func (portable) cut(even, odd []float32, stride int, samples []float32, starts *[lanes]int, window []float32) {
+	for lane, start := range starts {
+		src := samples[start:][:len(window)]
+		for i := 0; i < len(src); i += 2 {
+			even[i/2*stride+lane] = src[i] * window[i]
+		}
+		for i := 1; i < len(src); i += 2 {
+			odd[i/2*stride+lane] = src[i] * window[i]
+		}
 	}
-	re, im = s.fft.transform(re, im)
-	s.re, s.im = re, im
-	h := len(re)
-	dst[0], dst[h] = square(re[0]+im[0], 0), square(re[0]-im[0], 0)
+}
+
+func (portable) untangle(dst, re, im, rootR, rootI []float32) {
+	h := len(rootR) - 1
+	for l := range lanes {
+		dst[l], dst[h*lanes+l] = square(re[l]+im[l], 0), square(re[l]-im[l], 0)
+	}
 	for k := 1; k <= h-k; k++ {
-		zR, zI, yR, yI := re[k], im[k], re[h-k], im[h-k]
-		evenR, evenI := (zR+yR)/2, (zI-yI)/2
-		oddR, oddI := times((zI+yI)/2, (yR-zR)/2, s.rootR[k], s.rootI[k])
-		dst[k] = square(evenR+oddR, evenI+oddI)
-		dst[h-k] = square(evenR-oddR, evenI-oddI)
+		up, down := k*lanes, (h-k)*lanes
+		for range lanes {
+			zR, zI, yR, yI := re[up], im[up], re[down], im[down]
+			evenR, evenI := (zR+yR)/2, (zI-yI)/2
+			oddR, oddI := times((zI+yI)/2, (yR-zR)/2, rootR[k], rootI[k])
+			dst[up] = square(evenR+oddR, evenI+oddI)
+			dst[down] = square(evenR-oddR, evenI-oddI)
+			up++
+			down++
+		}
 	}
 }
 
