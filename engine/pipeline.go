@@ -108,6 +108,10 @@ func open(ctx context.Context, e *Experiment, opts Options) (*Pipeline, []Proble
 	if p.Plan, problems = Compile(e, data, opts.Memory); len(problems) > 0 {
 		return p, problems, nil
 	}
+	p.skipped = make([]map[int]bool, len(p.Plan.Experiment.Stages))
+	if err := p.tellFaults(); err != nil {
+		return p, nil, err
+	}
 	if err := p.setKeepers(ctx); err != nil || opts.OpenDevice == nil {
 		return p, nil, err
 	}
@@ -203,7 +207,6 @@ func Open(ctx context.Context, e *Experiment, opts Options) (*Pipeline, []Proble
 	}
 	p.throttles = p.clocks().Throttles
 	e = p.Plan.Experiment
-	p.skipped = make([]map[int]bool, len(e.Stages))
 	p.next = make([]int64, len(e.Stages))
 	p.gaps = rand.New(rand.NewPCG(e.Seed, hash("gaps")))
 	p.fillTime = fillTime

@@ -61,6 +61,14 @@ type Versioner interface {
 	Versions() iter.Seq2[string, string]
 }
 
+// Inspected is implemented by a Source that knows since it was opened what is wrong with its data.
+type Inspected interface {
+	// Faults yields the items that Read will fail on, in their order, with its errors.
+	Faults() iter.Seq2[int, error]
+	// Warning says in full sentences what else the author should know; "" if nothing.
+	Warning() string
+}
+
 // ClassNamer is implemented by a Source that knows what its labels mean.
 type ClassNamer interface {
 	// ClassNames returns the names of the classes, in the order of the labels; nil where they have none.

@@ -3,6 +3,7 @@ package cli
 import (
 	"os"
 
+	"github.com/hashicorp/hcl/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/pipectl/pipectl/engine"
@@ -45,6 +46,9 @@ was measured: ADDRESS.workers=N, ADDRESS.prefetch=N, or ADDRESS.cost, how long a
 			}
 			views := []planView{}
 			for _, e := range chosen {
+				opts.OnWarning = func(address, text string) {
+					s.showDiagnostics(hcl.Diagnostics{blockWarning(cfg, e, address, text)}, cfg.Files)
+				}
 				plan, problems, err := engine.Describe(cmd.Context(), e, opts)
 				if err := s.opened(cfg, e, problems, err); err != nil {
 					return err

@@ -6,7 +6,10 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
+	"github.com/pipectl/pipectl/engine"
+	"github.com/pipectl/pipectl/hcl/config"
 	"github.com/pipectl/pipectl/hcl/diag"
+	"github.com/pipectl/pipectl/stages"
 )
 
 // warnings are what the engine's goroutines say that a run goes on without. They are shown as they come, once that disturbs nothing else.
@@ -38,8 +41,16 @@ func (w *warnings) show(print func(text string)) {
 
 // warned tells of a warning at a block.
 func (r *session) warned(address, text string) {
-	d := r.config.Diagnostic(r.experiment.Name, address, "", "The cache of "+address, text, hcl.DiagWarning)
 	var s strings.Builder
-	diag.Text(&s, hcl.Diagnostics{d}, r.config.Files, 0, r.errTerm.Color)
+	diag.Text(&s, hcl.Diagnostics{blockWarning(r.config, r.experiment, address, text)}, r.config.Files, 0, r.errTerm.Color)
 	r.warnings.add(strings.TrimRight(s.String(), "\n"))
+}
+
+// blockWarning returns a warning at a checkpoint or a load block.
+func blockWarning(cfg *config.Config, e *engine.Experiment, address, text string) *hcl.Diagnostic {
+	what := "cache"
+	if strings.HasPrefix(address, stages.Load+".") {
+		what = "data"
+	}
+	return cfg.Diagnostic(e.Name, address, "", "The "+what+" of "+address, text, hcl.DiagWarning)
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"maps"
 	"math"
 	"math/rand/v2"
@@ -53,8 +54,9 @@ With ` + "`buffer`" + ` the shards come in a new order, and the samples of that 
 4 MiB, ahead of the readers, as without ` + "`shuffle`" + `. Memory holds two windows of samples then, and 64 MiB besides.
 
 A sample without one of the members or with a label that can't be read is an error of its item, which ` + "`on_error = \"skip\"`" + ` passes over and counts. So is
-the rest of a shard that is truncated or damaged: one item stands for all that can't be found in it. Compressed shards and sparse members are
-refused.`,
+the rest of a shard that is truncated or damaged, or has another archive behind its end: one item stands for all that can't be found in it. All of these are told of
+before the first item is read. A shard that ends after a whole member, but without the mark that ends an archive, is read with a warning. Compressed shards are
+refused, and so are members that are sparse or links.`,
 		New: func() any {
 			return &WebDataset{Data: "jpg;jpeg;png;webp;ppm;pgm;bmp;tif;tiff", Label: "cls", Labels: "numbers"}
 		},
@@ -136,7 +138,8 @@ func (s *WebDataset) Output() stages.Type {
 		return t
 	}
 	checkFiles("shards", shards[:1], func(ctx context.Context, path string, f storage.File) error {
-		samples, err := s.index(ctx, f, window(path), 1)
+		found, err := s.index(ctx, f, window(path), 1)
+		samples := found.samples
 		if err != nil || len(samples) == 0 || samples[0].err != nil || t.Kind != stages.Unknown {
 			return err
 		}
@@ -174,6 +177,7 @@ type wdsSource struct {
 	typ     stages.Type
 	array   bool // members are .npy files
 	samples [][]wdsSample
+	endless []int            // the shards without the mark that ends an archive
 	labels  map[string]int32 // the number of each class's name; nil where labels are numbers
 	classes int
 	named   []string // the classes' names; nil where labels are numbers
@@ -226,6 +230,7 @@ func (s *wdsSource) open(ctx context.Context, spec *WebDataset) error {
 		return err
 	}
 	s.files, s.samples = make([]storage.File, len(s.paths)), make([][]wdsSample, len(s.paths))
+	endless := make([]bool, len(s.paths))
 	group, within := errgroup.WithContext(ctx)
 	group.SetLimit(indexers(s.paths))
 	for i, path := range s.paths {
@@ -234,9 +239,11 @@ func (s *wdsSource) open(ctx context.Context, spec *WebDataset) error {
 			if s.files[i], err = s.client.Open(ctx, path); err != nil { // for as long as the source is open
 				return err
 			}
-			if s.samples[i], err = spec.samples(within, path, s.files[i]); err != nil {
+			found, err := spec.shard(within, path, s.files[i])
+			if err != nil {
 				return fmt.Errorf("reading %s: %w", storage.Redacted(path), withoutPath(err))
 			}
+			s.samples[i], endless[i] = found.samples, found.endless
 			return nil
 		})
 	}
@@ -244,9 +251,12 @@ func (s *wdsSource) open(ctx context.Context, spec *WebDataset) error {
 		s.files = slices.DeleteFunc(s.files, func(f storage.File) bool { return f == nil })
 		return err
 	}
-	for _, samples := range s.samples {
+	for i, samples := range s.samples {
 		s.firsts = append(s.firsts, s.count)
 		s.count += len(samples)
+		if endless[i] {
+			s.endless = append(s.endless, i)
+		}
 	}
 	if s.count == 0 {
 		return errors.New("there are no samples in " + strings.Join(s.names, ", "))
@@ -297,6 +307,29 @@ func (s *wdsSource) countClasses(spec *WebDataset) {
 func (s *wdsSource) ClassNames() []string { return s.named }
 
 func (s *wdsSource) Classes() int { return s.classes }
+
+// Faults yields the samples that were found to be faulty.
+func (s *wdsSource) Faults() iter.Seq2[int, error] {
+	return func(yield func(int, error) bool) {
+		for shard, samples := range s.samples {
+			for n := range samples {
+				if err := samples[n].err; err != nil && !yield(s.firsts[shard]+n, err) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Warning says which shards may have lost their end.
+func (s *wdsSource) Warning() string {
+	if len(s.endless) == 0 {
+		return ""
+	}
+	first := s.endless[0]
+	return fmt.Sprintf("The shard %s ends at byte %d, after a member and without the mark that ends an archive%s. If whoever wrote it was interrupted, or not all "+
+		"of it was copied, samples are missing.", s.names[first], s.files[first].Size(), more(len(s.endless)-1))
+}
 
 // Name returns the shard and the member.
 func (s *wdsSource) Name(i int) string {

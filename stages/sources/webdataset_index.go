@@ -26,6 +26,12 @@ type wdsSample struct {
 	err   error
 }
 
+// wdsShard is what was found in a shard.
+type wdsShard struct {
+	samples []wdsSample
+	endless bool // it ends after a member, without the mark that ends an archive
+}
+
 // wdsMember is a file in a shard.
 type wdsMember struct {
 	name      string
@@ -48,36 +54,41 @@ const mostLabel = 1 << 20
 //
 // Members whose names are the same up to the first dot of their last part, and follow each other, are a sample; the rest of the name is
 // its extension. This is how github.com/webdataset/webdataset groups them.
-func (s *WebDataset) index(ctx context.Context, f storage.File, window, most int) ([]wdsSample, error) {
+func (s *WebDataset) index(ctx context.Context, f storage.File, window, most int) (found wdsShard, err error) {
 	r := &tarReader{ctx: ctx, f: f, window: make([]byte, 0, window)}
 	if err := r.compressed(); err != nil {
-		return nil, err
+		return found, err
 	}
-	var samples []wdsSample
 	var group *wdsGroup
 	flush := func() {
 		if group != nil {
-			samples = append(samples, s.sample(group))
+			found.samples = append(found.samples, s.sample(group))
 			group = nil
 		}
 	}
-	damaged := func(at int64, format string, args ...any) ([]wdsSample, error) {
+	damaged := func(at int64, format string, args ...any) (wdsShard, error) {
 		flush()
-		return append(samples, wdsSample{name: fmt.Sprintf("rest from byte %d", at), err: fmt.Errorf(format, args...)}), nil
+		found.samples = append(found.samples, wdsSample{name: fmt.Sprintf("rest from byte %d", at), err: fmt.Errorf(format, args...)})
+		return found, nil
 	}
 	archive := tar.NewReader(r)
 	end := int64(0) // of the last member
-	for len(samples) < most {
+	for len(found.samples) < most {
 		h, err := archive.Next()
 		switch {
 		case r.err != nil:
-			return nil, r.err
+			return found, r.err
 		case errors.Is(err, io.EOF):
-			if end >= f.Size() {
-				return damaged(end, "the shard ends at byte %d, after a member and without the mark that ends an archive: it is truncated", f.Size())
+			more, err := r.more()
+			if err != nil {
+				return found, err
+			}
+			if more >= 0 {
+				return damaged(more, "at byte %d more follows after the mark that ends the archive, as where archives were joined, which tar doesn't read: pack what is in them as one", more)
 			}
 			flush()
-			return samples, nil
+			found.endless = end >= f.Size()
+			return found, nil
 		case errors.Is(err, io.ErrUnexpectedEOF):
 			return damaged(end, "the shard ends at byte %d, where a member or its header goes on: it is truncated", f.Size())
 		case err != nil:
@@ -88,7 +99,8 @@ func (s *WebDataset) index(ctx context.Context, f storage.File, window, most int
 			end += (m.size + 511) / 512 * 512
 		}
 		key, extension := splitKey(h.Name)
-		if key == "" || h.Typeflag != tar.TypeReg && h.Typeflag != tar.TypeCont && h.Typeflag != tar.TypeGNUSparse {
+		link := h.Typeflag == tar.TypeLink || h.Typeflag == tar.TypeSymlink
+		if key == "" || !holdsData(h.Typeflag) && !(link && s.needs(extension)) {
 			continue
 		}
 		if group == nil || group.key != key {
@@ -99,24 +111,36 @@ func (s *WebDataset) index(ctx context.Context, f storage.File, window, most int
 		switch {
 		case sparse(h):
 			group.err = fmt.Errorf("member %s at byte %d is sparse, which isn't supported; make the shard anew, without tar's --sparse", m.name, m.off)
+		case link:
+			group.err = fmt.Errorf("member %s at byte %d is a link to %s, which isn't followed; make the shard anew, with tar's --dereference and --hard-dereference", m.name, m.off, h.Linkname)
 		case twice:
 			group.err = fmt.Errorf("member %s at byte %d is there twice", m.name, m.off)
 		case m.size > f.Size()-m.off:
 			group.err = fmt.Errorf("member %s at byte %d has %d bytes, and the shard ends after %d of them: it is truncated", m.name, m.off, m.size, f.Size()-m.off)
 			flush()
-			return samples, nil
+			return found, nil
 		case s.Label == extension && m.size > mostLabel:
 			group.err = fmt.Errorf("member %s at byte %d has %d bytes, too many for a label", m.name, m.off, m.size)
 		case s.Label == extension:
 			if group.label, err = io.ReadAll(archive); r.err != nil {
-				return nil, r.err
+				return found, r.err
 			} else if err != nil {
 				group.err = fmt.Errorf("member %s at byte %d: %w", m.name, m.off, err)
 			}
 		}
 		group.members[extension] = m
 	}
-	return samples, nil
+	return found, nil
+}
+
+// holdsData reports whether a member of a type is a file's bytes.
+func holdsData(typ byte) bool {
+	return typ == tar.TypeReg || typ == tar.TypeCont || typ == tar.TypeGNUSparse
+}
+
+// needs reports whether members with an extension may be the item or its label.
+func (s *WebDataset) needs(extension string) bool {
+	return extension == s.Label || slices.Contains(strings.Split(s.Data, ";"), extension)
 }
 
 // splitKey splits a member's name into its sample's key and its extension, in lower case. The key is "" for what is no part of a
@@ -243,6 +267,25 @@ func (r *tarReader) Read(p []byte) (int, error) {
 	n := copy(p, r.window[r.pos-r.start:])
 	r.pos += int64(n)
 	return n, nil
+}
+
+// more returns where the first byte is that isn't zero, from where the reader is; -1 where there is none.
+func (r *tarReader) more() (int64, error) {
+	var block [512]byte
+	for {
+		n, err := r.Read(block[:])
+		for i, b := range block[:n] {
+			if b != 0 {
+				return r.pos - int64(n-i), nil
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return -1, nil
+		case err != nil:
+			return 0, err
+		}
+	}
 }
 
 // compressed returns what is to be done about a shard that is compressed.

@@ -18,7 +18,13 @@ import (
 	"github.com/pipectl/pipectl/stages/storage"
 )
 
-// keptSample is a wdsSample as an index file holds it.
+// keptShard is a wdsShard as an index file holds it.
+type keptShard struct {
+	Samples []keptSample
+	Endless bool
+}
+
+// keptSample is a wdsSample.
 type keptSample struct {
 	Name      string
 	Off, Size int64
@@ -26,57 +32,57 @@ type keptSample struct {
 	Err       string
 }
 
-// samples returns the samples of a shard, from the folder of indices where it has them.
-func (s *WebDataset) samples(ctx context.Context, path string, f storage.File) ([]wdsSample, error) {
+// shard returns what is in a shard, from the folder of indices where it has that.
+func (s *WebDataset) shard(ctx context.Context, path string, f storage.File) (wdsShard, error) {
 	kept := ""
 	if s.Index != "" && f.Version() != "" {
 		// What is found follows from these alone.
 		key := fmt.Sprintf("%q %d %q %q %q %q %q", path, f.Size(), f.Version(), s.Data, s.Label, s.LabelKey, s.Labels)
 		kept = filepath.Join(string(s.Index), fmt.Sprintf("%x.index", sha256.Sum256([]byte(key))))
-		samples, err := readIndex(kept)
+		found, err := readIndex(kept)
 		if err == nil || !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errDamaged) {
-			return samples, err
+			return found, err
 		}
 	}
-	samples, err := s.index(ctx, f, window(path), math.MaxInt)
+	found, err := s.index(ctx, f, window(path), math.MaxInt)
 	if err == nil && kept != "" {
-		err = writeIndex(kept, samples)
+		err = writeIndex(kept, found)
 	}
-	return samples, err
+	return found, err
 }
 
 var errDamaged = errors.New("the index is damaged")
 
-// readIndex reads the samples in an index file: a checksum and a gob.
-func readIndex(path string) ([]wdsSample, error) {
+// readIndex reads an index file: a checksum and a gob.
+func readIndex(path string) (wdsShard, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return nil, err
+		return wdsShard{}, err
 	}
 	if len(data) < 8 || binary.LittleEndian.Uint64(data) != xxh3.Hash(data[8:]) {
-		return nil, errDamaged
+		return wdsShard{}, errDamaged
 	}
-	var kept []keptSample
+	var kept keptShard
 	if err := gob.NewDecoder(bytes.NewReader(data[8:])).Decode(&kept); err != nil {
-		return nil, errDamaged
+		return wdsShard{}, errDamaged
 	}
-	samples := make([]wdsSample, len(kept))
-	for i, k := range kept {
-		samples[i] = wdsSample{name: k.Name, off: k.Off, size: k.Size, label: k.Label}
+	found := wdsShard{make([]wdsSample, len(kept.Samples)), kept.Endless}
+	for i, k := range kept.Samples {
+		found.samples[i] = wdsSample{name: k.Name, off: k.Off, size: k.Size, label: k.Label}
 		if k.Err != "" {
-			samples[i].err = errors.New(k.Err)
+			found.samples[i].err = errors.New(k.Err)
 		}
 	}
-	return samples, nil
+	return found, nil
 }
 
 // writeIndex writes an index file, which is there whole or not at all.
-func writeIndex(path string, samples []wdsSample) error {
-	kept := make([]keptSample, len(samples))
-	for i, s := range samples {
-		kept[i] = keptSample{Name: s.name, Off: s.off, Size: s.size, Label: s.label}
+func writeIndex(path string, found wdsShard) error {
+	kept := keptShard{make([]keptSample, len(found.samples)), found.endless}
+	for i, s := range found.samples {
+		kept.Samples[i] = keptSample{Name: s.name, Off: s.off, Size: s.size, Label: s.label}
 		if s.err != nil {
-			kept[i].Err = s.err.Error()
+			kept.Samples[i].Err = s.err.Error()
 		}
 	}
 	var b bytes.Buffer

@@ -88,7 +88,7 @@ func TestWebDatasetFormats(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(want, got, cmp.AllowUnexported(wdsSample{})); diff != "" {
+			if diff := cmp.Diff(wdsShard{samples: want}, got, cmp.AllowUnexported(wdsShard{}, wdsSample{})); diff != "" {
 				t.Errorf("%s: %s", name, diff)
 			}
 		}
@@ -204,6 +204,12 @@ func TestWebDatasetFaults(t *testing.T) {
 	copy(sparseHeader[386:], "00000000000\x0000000000006\x00")
 	copy(sparseHeader[483:], "00000000006\x00")
 	sumHeader(sparseHeader[:512])
+	links := []byte(shard("0.jpg", "", "0.cls", "1", "1.jpg", "b", "1.cls", "1", "1.txt", ""))
+	for _, at := range []int{0, 3584} {
+		links[at+156] = tar.TypeSymlink
+		copy(links[at+157:], "elsewhere")
+		sumHeader(links[at : at+512])
+	}
 	huge := []byte(whole)
 	copy(huge[124:], "\x80\x00\x00\x00\x7f\xff\xff\xff\xff\xff\xff\xff")
 	sumHeader(huge[:512])
@@ -216,7 +222,10 @@ func TestWebDatasetFaults(t *testing.T) {
 	}{
 		{"cut in data", whole[:2048+600], nil, []fault{good, {"1", "member 1.jpg at byte 2560 has 6000 bytes, and the shard ends after 88 of them: it is truncated"}}},
 		{"cut in a header", whole[:2048+100], nil, []fault{good, {"rest from byte 2048", "the shard ends at byte 2148, where a member or its header goes on: it is truncated"}}},
-		{"cut between members", whole[:2048], nil, []fault{good, {"rest from byte 2048", "the shard ends at byte 2048, after a member and without the mark that ends an archive: it is truncated"}}},
+		{"joined", whole + whole, nil, []fault{good, {"1.jpg", ""}, {"rest from byte 10752", "at byte 10752 more follows after the mark that ends the archive, as where archives were joined, which tar doesn't read: pack what is in them as one"}}},
+		{"links", string(links), nil, []fault{
+			{"0", "member 0.jpg at byte 512 is a link to elsewhere, which isn't followed; make the shard anew, with tar's --dereference and --hard-dereference"}, {"1.jpg", ""},
+		}},
 		{"damaged header", whole[:2048] + "x" + whole[2049:], nil, []fault{good, {"rest from byte 2048", "at byte 2048 there is no header of a member, or a damaged one (invalid tar header)"}}},
 		{"bad label", shard("0.jpg", "a", "0.cls", "1", "1.jpg", "b", "1.cls", "cat", "2.jpg", "c", "2.cls", "-1", "3.jpg", "d", "3.cls", ""), nil, []fault{
 			good,
@@ -259,7 +268,41 @@ func TestWebDatasetFaults(t *testing.T) {
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Error(diff)
 			}
+			told := make([]string, src.Len())
+			for i, err := range src.(stages.Inspected).Faults() {
+				told[i] = err.Error()
+			}
+			for i, f := range tt.want {
+				if told[i] != f.Err {
+					t.Errorf("of item %d it is told that %q, want %q", i, told[i], f.Err)
+				}
+			}
 		})
+	}
+}
+
+// TestWebDatasetEnd checks what is made of a shard that ends after a member: without the mark, with half of it, and with more than it.
+func TestWebDatasetEnd(t *testing.T) {
+	whole := shard("0.jpg", "a", "0.cls", "1")
+	for name, tt := range map[string]struct{ shard, want string }{
+		"whole":     {whole, ""},
+		"padded":    {whole + strings.Repeat("\x00", 9000), ""},
+		"half mark": {whole[:len(whole)-512], ""},
+		"no mark": {whole[:len(whole)-1024], "The shard DIR/s.tar ends at byte 2048, after a member and without the mark that ends an archive; and 1 more. If whoever wrote it " +
+			"was interrupted, or not all of it was copied, samples are missing."},
+	} {
+		dir := folder(t, map[string]string{"s.tar": tt.shard, "t.tar": tt.shard})
+		spec := newWebDataset(in(dir, "s.tar", "t.tar")...)
+		spec.Index = stages.Path(t.TempDir())
+		for range 2 { // the second time from the index
+			src := opened(t, spec).(interface {
+				stages.Source
+				stages.Inspected
+			})
+			if got := strings.ReplaceAll(src.Warning(), dir, "DIR"); got != tt.want || src.Len() != 2 {
+				t.Errorf("%s: %d items, warning %q, want %q", name, src.Len(), got, tt.want)
+			}
+		}
 	}
 }
 
@@ -517,11 +560,11 @@ func FuzzWebDataset(f *testing.F) {
 	f.Add([]byte(shard("0.npy", npyFile("'<i4'", "False", "(1,)", "\x01\x00\x00\x00"), "0.cls", "1"))[:2000])
 	f.Fuzz(func(t *testing.T, data []byte) {
 		spec := newWebDataset()
-		samples, err := spec.index(t.Context(), member{bytes.NewReader(data)}, 512, 1000)
+		found, err := spec.index(t.Context(), member{bytes.NewReader(data)}, 512, 1000)
 		if err != nil {
 			return
 		}
-		for _, s := range samples {
+		for _, s := range found.samples {
 			if s.err == nil && (s.off < 512 || s.size < 0 || s.off+s.size > int64(len(data))) {
 				t.Errorf("%s lies from %d, %d bytes, in a shard of %d", s.name, s.off, s.size, len(data))
 			}
