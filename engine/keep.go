@@ -74,15 +74,17 @@ func (k *keeper) open() {
 	case err == nil:
 		k.disk.Store(disk)
 	case errors.As(err, &damage):
-		k.warn("%v. It is made anew.", err)
-		k.remove(damage)
+		k.remove(damage, "The cache is made anew.")
 	}
 }
 
-func (k *keeper) remove(damage *cache.DamageError) {
+// remove removes a damaged cache, and tells of it and of what follows.
+func (k *keeper) remove(damage *cache.DamageError, then string) {
+	removed := "It is removed"
 	if err := damage.Remove(); err != nil {
-		k.warn("The damaged cache can't be removed: %v.", err)
+		removed = fmt.Sprintf("It can't be removed (%v)", err)
 	}
+	k.warn("%v. %s. %s", damage, removed, then)
 }
 
 // create begins a cache, where there is none. The error is cache.ErrBusy where another process is filling it. Where it can't be written, the
@@ -129,8 +131,7 @@ func (k *keeper) get(it *item, el *stages.Element) bool {
 	}
 	label, ok, err := disk.Get(it.Index, el)
 	if damage := (*cache.DamageError)(nil); errors.As(err, &damage) && k.giveUp(disk) {
-		k.warn("%v. It is removed. The stages above make its items, and a session's next interval or the next run the cache.", err)
-		k.remove(damage)
+		k.remove(damage, "The stages above make its items, and a session's next interval or the next run fills it again.")
 	}
 	if ok {
 		it.Label = label

@@ -368,9 +368,9 @@ func TestKeepDamaged(t *testing.T) {
 		want []string // warnings of the next run
 		made int64    // by it
 	}{
-		{"the header", 20, []string{"checkpoint.decoded: FOLDER/ID.cache is damaged: its header has another checksum than when it was written. It is made anew."}, 50},
+		{"the header", 20, []string{"checkpoint.decoded: FOLDER/ID.cache is damaged: its header has another checksum than when it was written. It is removed. The cache is made anew."}, 50},
 		{"a record", 130, []string{"checkpoint.decoded: FOLDER/ID.cache is damaged: the record of item N, at byte 128: it has another checksum than when it was written. " +
-			"It is removed. The stages above make its items, and a session's next interval or the next run the cache."}, 1},
+			"It is removed. The stages above make its items, and a session's next interval or the next run fills it again."}, 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			k := newKept(t)

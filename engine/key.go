@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"iter"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -68,40 +67,33 @@ func (p *Pipeline) fingerprint(ctx context.Context, boundary int) (cache.Key, er
 	return cache.Key(h.Sum(nil)), nil
 }
 
-// hashData hashes the versions of the files that items are read from, and returns their paths. Items of a source without any are held in
-// memory, or drawn.
+// hashData hashes the versions of the files that items are read from, and returns their paths. Without any, items are held in memory, or
+// drawn.
 func (p *Pipeline) hashData(ctx context.Context, h io.Writer) (paths []string, drawn bool, err error) {
-	sources := []stages.Source{p.source}
-	if p.interleaved != nil {
-		sources = p.interleaved.sources
-	}
-	for i, source := range sources {
-		versioner, _ := source.(stages.Versioner)
-		lister, _ := source.(stages.FileLister)
-		var versions iter.Seq2[string, string]
-		if versioner != nil {
-			versions = versioner.Versions()
-		}
-		switch {
-		case versions != nil:
+	versioner, _ := p.source.(stages.Versioner)
+	if versioner != nil {
+		if versions := versioner.Versions(); versions != nil {
 			for path, version := range versions {
 				fmt.Fprintf(h, "%q %q\n", path, version)
 				paths = append(paths, path)
 			}
-		case lister != nil && lister.Files() != nil:
-			for path := range lister.Files() {
-				if err := hashFile(ctx, h, path); err != nil {
-					return nil, false, err
-				}
-				paths = append(paths, path)
-			}
-		case versioner != nil, lister != nil:
-			return nil, false, fmt.Errorf("of some files that %s reads its items from %w", p.Plan.Experiment.Stages[i].Address, errUnversioned)
-		default:
-			drawn = true
+			return paths, false, nil
 		}
 	}
-	return paths, drawn, nil
+	lister, _ := p.source.(stages.FileLister)
+	if versioner == nil && lister == nil {
+		return nil, true, nil
+	}
+	if lister == nil || lister.Files() == nil {
+		return nil, false, fmt.Errorf("of some files that %s reads its items from %w", p.Plan.Experiment.Stages[0].Address, errUnversioned)
+	}
+	for path := range lister.Files() {
+		if err := hashFile(ctx, h, path); err != nil {
+			return nil, false, err
+		}
+		paths = append(paths, path)
+	}
+	return paths, false, nil
 }
 
 // errUnversioned is why no cache can be kept of what follows from a file on a server.
