@@ -61,7 +61,7 @@ func (s *CSV) parse(file io.Reader) (csvTable, error) {
 			return csvTable{}, err
 		}
 	}
-	r := csv.NewReader(b)
+	r := csv.NewReader(&utf8Reader{r: b})
 	r.Comma, _ = utf8.DecodeRuneInString(s.Delimiter)
 	header, err := r.Read()
 	if errors.Is(err, io.EOF) {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -126,6 +127,10 @@ func TestCSVProblems(t *testing.T) {
 		{"too large", "path,label\na,3000000000\n", func(s *CSV) { s.Labels = "numbers" }, unusable(`line 2 has the label "3000000000", which is no whole number from 0`)},
 		{"gzip", "\x1f\x8b\x08\x00", nil, unusable("it is compressed by gzip; unpack it: gunzip --keep")},
 		{"UTF-16", "\xff\xfep\x00", nil, unusable("it is in UTF-16; convert it: iconv -f UTF-16 -t UTF-8")},
+		{"UTF-16 without a mark", "p\x00a\x00", nil, unusable("it is in UTF-16, as every other byte is zero; convert it: iconv -f UTF-16LE (or UTF-16BE) -t UTF-8")},
+		{"Latin-1", "path,label\r\né,1\r\n\"n\né, b\xe9\",1\r\n", nil, unusable("line 4, column 5: the byte 0xe9 is not UTF-8; convert the file, as by iconv -f LATIN1 -t UTF-8")},
+		{"Latin-1 header", "\xef\xbb\xbfp\xe4th,label\n", nil, unusable("line 1, column 2: the byte 0xe4 is not UTF-8; convert the file, as by iconv -f LATIN1 -t UTF-8")},
+		{"cut character", "path,label\na,1\n" + strings.Repeat("é", 1<<20) + "\xc3", nil, unusable("line 3, column 1048577: the byte 0xc3 is not UTF-8; convert the file, as by iconv -f LATIN1 -t UTF-8")},
 		{"other column", "paths,label\na,1\n", nil, stages.Problem{Attribute: "path_column", Summary: "No such column", Detail: `There is no column "path". Did you mean "paths"? There are: paths, label.`}},
 		{"no label column", "path,class\na,1\n", nil, stages.Problem{Attribute: "label_column", Summary: "No such column", Detail: `There is no column "label". There are: path, class. Where items have no labels, set label_column = "".`}},
 		{"other delimiter", "path;label\na;1\n", nil, stages.Problem{Attribute: "path_column", Summary: "No such column", Detail: `There is no column "path". There are: path;label. If they are several, set delimiter = ";".`}},
@@ -182,7 +187,7 @@ func TestCSVErrors(t *testing.T) {
 }
 
 func FuzzCSV(f *testing.F) {
-	for _, seed := range []string{"path,label\na,1\n", "path,label\r\n\"a,b\",cat\r\n\"x\"\"y\",dog", "\xef\xbb\xbfpath,label\n\n\na,b,c\n", "path;label", "\"path", "path,label\na,2147483647"} {
+	for _, seed := range []string{"path,label\na,1\n", "path,label\r\n\"a,b\",cat\r\n\"x\"\"y\",dog", "\xef\xbb\xbfpath,label\n\n\na,b,c\n", "path;label", "\"path", "path,label\na,2147483647", "path,label\né,1\na\xff,2\n"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, data string) {
@@ -192,7 +197,7 @@ func FuzzCSV(f *testing.F) {
 			return
 		}
 		for _, it := range table.items {
-			if it.path == "" || it.label < 0 || int(it.label) >= table.classes || it.line < 2 {
+			if it.path == "" || !utf8.ValidString(it.path) || it.label < 0 || int(it.label) >= table.classes || it.line < 2 {
 				t.Errorf("%+v of %d classes", it, table.classes)
 			}
 		}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"sort"
-	"unicode/utf8"
 
 	"github.com/pipectl/pipectl/stages"
 	"github.com/pipectl/pipectl/stages/storage"
@@ -55,6 +54,9 @@ func plainText(prefix []byte) error {
 		if bytes.HasPrefix(prefix, []byte(magic)) {
 			return errors.New(what)
 		}
+	}
+	if len(prefix) == 4 && (prefix[0] == 0) != (prefix[1] == 0) && (prefix[0] == 0) == (prefix[2] == 0) && (prefix[1] == 0) == (prefix[3] == 0) {
+		return errors.New("it is in UTF-16, as every other byte is zero; convert it: iconv -f UTF-16LE (or UTF-16BE) -t UTF-8")
 	}
 	return nil
 }
@@ -133,7 +135,7 @@ func findLines(r io.Reader, keepEmpty bool) (lineIndex, error) {
 
 	buffer := make([]byte, 1<<20)
 	n, err := io.ReadAtLeast(r, buffer, 4)
-	if bad := plainText(buffer[:n]); bad != nil {
+	if bad := plainText(buffer[:min(n, 4)]); bad != nil {
 		return x, bad
 	}
 	chunk, mark := bytes.CutPrefix(buffer[:n], []byte("\xef\xbb\xbf"))
@@ -198,15 +200,8 @@ func (s *linesSource) Read(c *stages.Call, i int, out *stages.Element) (int32, e
 	if err := readAt(c.Context, s.files[file], line, start); err != nil {
 		return 0, err
 	}
-	if !utf8.Valid(line) {
-		bad := 0
-		for {
-			r, n := utf8.DecodeRune(line[bad:])
-			if r == utf8.RuneError && n <= 1 {
-				return 0, fmt.Errorf("byte %d of the file, 0x%02x, is not UTF-8; convert the file, as by iconv -f LATIN1 -t UTF-8", start+int64(bad), line[bad])
-			}
-			bad += n
-		}
+	if bad := notUTF8(line); bad >= 0 {
+		return 0, fmt.Errorf("byte %d of the file, 0x%02x, is not UTF-8; convert the file, as by iconv -f LATIN1 -t UTF-8", start+int64(bad), line[bad])
 	}
 	return 0, nil
 }
