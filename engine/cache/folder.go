@@ -45,48 +45,30 @@ func List(folder string) ([]File, error) {
 	}
 	var files []File
 	for _, e := range entries {
-		f := File{Path: filepath.Join(folder, e.Name())}
-		id, whole := strings.CutSuffix(e.Name(), wholeSuffix)
-		id, partial := strings.CutSuffix(id, partialSuffix)
-		if whole == partial {
+		if !strings.HasSuffix(e.Name(), wholeSuffix) && !strings.HasSuffix(e.Name(), partialSuffix) {
 			continue // another's file
 		}
-		f.ID = id
-		info, err := os.Stat(f.Path)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // it was renamed or removed just now
-		}
-		if err != nil {
+		f, err := look(filepath.Join(folder, e.Name()), (*Disk).named)
+		switch {
+		case errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNoFile): // it was renamed or removed just now, or is a folder
+		case err != nil:
 			return nil, err
+		default:
+			files = append(files, f)
 		}
-		if !info.Mode().IsRegular() {
-			continue
-		}
-		f.Size, f.Used = info.Size(), info.ModTime()
-		if partial {
-			f.State = Partial
-			locked, err := lockPartial(f.Path, 0)
-			if errors.Is(err, ErrBusy) {
-				f.State = Filling
-			} else if err == nil {
-				locked.Close()
-			}
-		} else if err := f.look(func(*Disk) error { return nil }); err != nil {
-			return nil, err
-		}
-		files = append(files, f)
 	}
 	return files, nil
 }
 
-// Verify reads a whole cache, and reports what is damaged.
-func Verify(path string) (File, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return File{}, err
+// Verify reads a whole cache, whatever its name is, and reports what is damaged.
+func Verify(path string) (File, error) { return look(path, (*Disk).verify) }
+
+// named finds a cache damaged that isn't named by its key, as nobody opens it.
+func (d *Disk) named() error {
+	if filepath.Base(d.file.Name()) != filepath.Base(d.Path()) {
+		return d.damage("its name isn't that of its key")
 	}
-	f := File{Path: path, ID: strings.TrimSuffix(filepath.Base(path), wholeSuffix), Size: info.Size(), Used: info.ModTime()}
-	return f, f.look((*Disk).verify)
+	return nil
 }
 
 // mostReasons is how many damaged records a report names.
@@ -118,24 +100,40 @@ func (d *Disk) verify() error {
 	return d.damage(what)
 }
 
-// look describes a cache that is whole or damaged. What check finds counts as well. The error is one of the machine.
-func (f *File) look(check func(*Disk) error) error {
-	d, err := openFile(f.Path) // not mapped, as each record is read once
+var errNoFile = errors.New("not a regular file")
+
+// look describes a file. Of one that isn't being filled or left over, what check finds counts as damage as well. The error is one of the machine.
+func look(path string, check func(*Disk) error) (File, error) {
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		err = &fs.PathError{Op: "open", Path: path, Err: errNoFile}
+	}
+	if err != nil {
+		return File{}, err
+	}
+	id, partial := strings.CutSuffix(filepath.Base(path), partialSuffix)
+	f := File{Path: path, ID: strings.TrimSuffix(id, wholeSuffix), Size: info.Size(), Used: info.ModTime()}
+	if partial {
+		f.State = Partial
+		locked, err := lockPartial(path, 0)
+		if errors.Is(err, ErrBusy) {
+			f.State = Filling
+		} else if err == nil {
+			locked.Close()
+		}
+		return f, nil
+	}
+	d, err := openFile(path) // not mapped, as each record is read once
 	if err == nil {
 		f.About, f.Items, f.Places, f.Bytes = d.set.About, d.kept, d.set.Places, d.bytes
-		if d.set.Key.ID() != f.ID {
-			err = d.damage("its name isn't that of its key")
-		} else {
-			err = check(d)
-		}
-		err = errors.Join(err, d.Close())
+		err = errors.Join(check(d), d.Close())
 	}
 	f.State = Whole
 	if damage := (*DamageError)(nil); errors.As(err, &damage) {
 		f.State, f.Reason = Damaged, damage.What
-		return nil
+		return f, nil
 	}
-	return err
+	return f, err
 }
 
 // Remove removes a cache. Whoever reads it at this moment goes on. The error is ErrBusy where one is being filled.
