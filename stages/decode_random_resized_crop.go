@@ -19,7 +19,8 @@ result is the same, bit for bit, but in two cases:
 
 - Where the crop has at least 4 times the height and width of the result, the picture is decoded at half its size, from 8 times on at a quarter,
   from 16 times on at an eighth: at least twice the result's, from which it is resized, antialiased, as ever. That takes much less time. Photos then
-  differ by 0.2 to 0.7 of 255 levels in the mean. With ` + "`interpolation = \"nearest\"`" + `, and in a build without libjpeg-turbo, it isn't done.
+  differ by 0.2 to 0.7 of 255 levels in the mean. It isn't done with ` + "`interpolation = \"nearest\"`" + `, where chroma has less than half of the
+  picture's height or width, and in a build without libjpeg-turbo.
 - Damage below the crop isn't found. A file that ends early is an error all the same.`,
 		New: func() any {
 			return &DecodeRandomResizedCrop{

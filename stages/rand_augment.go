@@ -25,7 +25,7 @@ the greatest magnitude: shears 0.3, translations 150/331 of the image, rotations
 and 1.9, posterize 4 bits.
 
 The result of given changes is torchvision's bit for bit (0.14, with Pillow 9.4), interpolated rotations as ` + "`random_rotation`" + ` has them; the draws
-have the same distributions, but come from pipectl's own random numbers.`,
+have the same distributions, but come from pipectl's own random numbers. Magnitudes are torch's to the last but one bit, as in ` + "`trivial_augment`" + `.`,
 		New: func() any {
 			return &RandAugment{NumOps: 2, Magnitude: 9, NumMagnitudeBins: 31, Interpolation: "nearest", Fill: []int{0}}
 		},
