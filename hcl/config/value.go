@@ -15,6 +15,7 @@ import (
 
 	"github.com/pipectl/pipectl/internal/suggest"
 	"github.com/pipectl/pipectl/stages"
+	"github.com/pipectl/pipectl/stages/storage"
 )
 
 // fault is what is wrong with a value.
@@ -146,6 +147,8 @@ func scalar(t reflect.Type, v cty.Value) (any, *fault) {
 		s, f := text(v)
 		if f == nil && s == "" {
 			f = &fault{"Empty path", `needs the path of a file or folder; "." is this file's own folder`, -1}
+		} else if what := storage.CheckScheme(s); f == nil && what != "" {
+			f = &fault{"Unknown kind of URL", what, -1}
 		}
 		return s, f
 	}

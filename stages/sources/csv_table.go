@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/pipectl/pipectl/stages"
+	"github.com/pipectl/pipectl/stages/storage"
 )
 
 // csvTable is what the rows of a CSV file say.
@@ -103,6 +104,10 @@ func (s *CSV) parse(file io.Reader) (csvTable, error) {
 		line, _ := r.FieldPos(paths)
 		if row[paths] == "" {
 			faults.add(line, "has no path")
+			continue
+		}
+		if what := storage.CheckScheme(row[paths]); what != "" {
+			faults.add(line, "has a path that %s", what)
 			continue
 		}
 		t.items = append(t.items, csvItem{path: s.join(strings.Clone(row[paths])), line: int32(min(line, math.MaxInt32))})

@@ -131,6 +131,7 @@ func TestCSVProblems(t *testing.T) {
 		{"Latin-1", "path,label\r\né,1\r\n\"n\né, b\xe9\",1\r\n", nil, unusable("line 4, column 5: the byte 0xe9 is not UTF-8; convert the file, as by iconv -f LATIN1 -t UTF-8")},
 		{"Latin-1 header", "\xef\xbb\xbfp\xe4th,label\n", nil, unusable("line 1, column 2: the byte 0xe4 is not UTF-8; convert the file, as by iconv -f LATIN1 -t UTF-8")},
 		{"cut character", "path,label\na,1\n" + strings.Repeat("é", 1<<20) + "\xc3", nil, unusable("line 3, column 1048577: the byte 0xc3 is not UTF-8; convert the file, as by iconv -f LATIN1 -t UTF-8")},
+		{"other scheme", "path,label\nfile:///a,1\n", nil, unusable("line 2 has a path that is a URL of a file on this machine: write its path alone, without file://")},
 		{"other column", "paths,label\na,1\n", nil, stages.Problem{Attribute: "path_column", Summary: "No such column", Detail: `There is no column "path". Did you mean "paths"? There are: paths, label.`}},
 		{"no label column", "path,class\na,1\n", nil, stages.Problem{Attribute: "label_column", Summary: "No such column", Detail: `There is no column "label". There are: path, class. Where items have no labels, set label_column = "".`}},
 		{"other delimiter", "path;label\na;1\n", nil, stages.Problem{Attribute: "path_column", Summary: "No such column", Detail: `There is no column "path". There are: path;label. If they are several, set delimiter = ";".`}},
@@ -181,7 +182,7 @@ func TestCSVErrors(t *testing.T) {
 	if err := big.Truncate(mostFile + 1); err != nil {
 		t.Fatal(err)
 	}
-	if got := readError(t, src, 0); got != "a file of 2GiB is too large for an item" {
+	if got := readError(t, src, 0); got != "a file of 2.00 GiB is too large for an item" {
 		t.Errorf("a huge file: %s", got)
 	}
 }

@@ -135,3 +135,12 @@ experiment "folders" {
   batch { size = 4 }
   train "step" "step" {}
 }
+
+experiment "urls" {
+  load "folder" "photos" {
+    path  = "gs://bucket/photos"           # error: Unknown kind of URL
+    extra = ["s3://bucket/a", "ftp://b/a"] # error: Unknown kind of URL
+  }
+  batch { size = 4 }
+  train "step" "step" {}
+}
