@@ -399,7 +399,7 @@ func TestKeepDamaged(t *testing.T) {
 				t.Errorf("warnings (-want +got):\n%s", diff)
 			}
 			k.train(t, 1)
-			if f, err := cache.Verify(files[0].Path); err != nil || f.State != cache.Whole {
+			if f, err := cache.Verify(t.Context(), files[0].Path); err != nil || f.State != cache.Whole {
 				t.Errorf("afterwards it is %+v, %v", f, err)
 			}
 		})
@@ -466,7 +466,7 @@ func TestKeepDamagedMeanwhile(t *testing.T) {
 			if n := k.made.Load(); n != 50 || len(k.warned) != 2 {
 				t.Errorf("the interval after the damaged one makes %d items; warned %q", n, k.warned)
 			}
-			if f, err := cache.Verify(path); err != nil || f.State != cache.Whole || f.Items != 50 {
+			if f, err := cache.Verify(t.Context(), path); err != nil || f.State != cache.Whole || f.Items != 50 {
 				t.Errorf("afterwards there is %+v, %v", f, err)
 			}
 		})

@@ -388,19 +388,19 @@ func TestFolder(t *testing.T) {
 		t.Errorf("listed (-want +got):\n%s", diff)
 	}
 	path := filepath.Join(folder, s.Key.ID()+wholeSuffix)
-	if f, err := Verify(path); err != nil || f.State != Whole || f.About.Checkpoint != "decoded" {
+	if f, err := Verify(t.Context(), path); err != nil || f.State != Whole || f.About.Checkpoint != "decoded" {
 		t.Errorf("verified: %+v, %v", f, err)
 	}
 	for name, want := range map[string]State{"0000000000000000.cache": Whole, s.Key.ID() + ".cache.txt": Whole, "1111111111111111.partial": Partial, "0902030000000000.partial": Filling} {
-		if f, err := Verify(filepath.Join(folder, name)); err != nil || f.State != want {
+		if f, err := Verify(t.Context(), filepath.Join(folder, name)); err != nil || f.State != want {
 			t.Errorf("verified %s: %+v, %v", name, f, err)
 		}
 	}
-	if _, err := Verify(folder); !errors.Is(err, errNoFile) {
+	if _, err := Verify(t.Context(), folder); !errors.Is(err, errNoFile) {
 		t.Errorf("verified a folder: %v", err)
 	}
 	write(s.Key.ID()+wholeSuffix, bad)
-	if f, err := Verify(path); err != nil || f.State != Damaged || f.Reason != "the record of item 0, at byte 128: it has another checksum than when it was written" {
+	if f, err := Verify(t.Context(), path); err != nil || f.State != Damaged || f.Reason != "the record of item 0, at byte 128: it has another checksum than when it was written" {
 		t.Errorf("verified with a flipped bit: %+v, %v", f, err)
 	}
 	if err := Remove(d.partial()); !errors.Is(err, ErrBusy) {
@@ -463,7 +463,7 @@ func FuzzOpen(f *testing.F) {
 		if err := os.WriteFile(path, b, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Verify(path); err != nil {
+		if _, err := Verify(t.Context(), path); err != nil {
 			t.Errorf("neither whole nor damaged: %v", err)
 		}
 		d, err := openFile(path)

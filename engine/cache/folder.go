@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -61,7 +62,9 @@ func List(folder string) ([]File, error) {
 }
 
 // Verify reads a whole cache, whatever its name is, and reports what is damaged.
-func Verify(path string) (File, error) { return look(path, (*Disk).verify) }
+func Verify(ctx context.Context, path string) (File, error) {
+	return look(path, func(d *Disk) error { return d.verify(ctx) })
+}
 
 // named finds a cache damaged that isn't named by its key, as nobody opens it.
 func (d *Disk) named() error {
@@ -75,11 +78,14 @@ func (d *Disk) named() error {
 const mostReasons = 3
 
 // verify reads all records.
-func (d *Disk) verify() error {
+func (d *Disk) verify(ctx context.Context) error {
 	var damaged []string
 	more := 0
 	var el stages.Element
 	for i := range d.set.Places {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		_, _, err := d.Get(i, &el)
 		damage := (*DamageError)(nil)
 		switch {

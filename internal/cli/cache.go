@@ -10,10 +10,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/spf13/cobra"
 
 	"github.com/pipectl/pipectl/engine"
 	"github.com/pipectl/pipectl/engine/cache"
+	"github.com/pipectl/pipectl/hcl/config"
+	"github.com/pipectl/pipectl/stages"
 )
 
 func newCacheCommand(s *state) *cobra.Command {
@@ -67,28 +71,42 @@ func newCacheListCommand(s *state) *cobra.Command {
 func newCacheVerifyCommand(s *state) *cobra.Command {
 	var sel selection
 	cmd := &cobra.Command{
-		Use:   "verify [ID…]",
+		Use:   "verify [ID | FILE…]",
 		Short: "Read caches and say what is damaged",
-		Long: `Read all of the caches, or those whose ids or starts of ids are given, and say what is damaged. The exit code is 1 then. A run finds damage by
-itself when it comes across it, and makes the cache anew.`,
+		Long: `Read all of the caches, or those whose ids, starts of ids or files are given, and say what is damaged. The exit code is 1 then. A file may lie
+anywhere: it is told from an id by its ending, .cache, or by a slash. A run finds damage by itself when it comes across it, and makes the cache anew.`,
+		Example: `  pipectl cache verify
+  pipectl cache verify 3f2a
+  pipectl cache verify /backup/3f2a6c0e91b7d845.cache`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			files, err := s.caches(cmd.Context(), &sel)
-			if err == nil {
-				files, err = chooseCaches(files, args)
-			}
-			if err != nil {
-				return err
-			}
-			for i, f := range files {
-				if f.State != cache.Whole {
-					continue
+			paths, ids := filePaths(args)
+			var listed, files []cache.File
+			if len(paths) == 0 || len(ids) > 0 {
+				all, err := s.caches(cmd.Context(), &sel)
+				if err == nil {
+					listed, err = chooseCaches(all, ids)
 				}
-				if files[i], err = cache.Verify(f.Path); err != nil {
+				if err != nil {
 					return err
 				}
-				if cmd.Context().Err() != nil {
-					return errInterrupted
+			}
+			for _, path := range paths {
+				f, err := cache.Verify(cmd.Context(), path)
+				if err != nil {
+					return err
 				}
+				files = append(files, f)
+			}
+			for _, f := range listed {
+				if f.State == cache.Whole {
+					var err error
+					if f, err = cache.Verify(cmd.Context(), f.Path); errors.Is(err, fs.ErrNotExist) { // removed since it was listed
+						continue
+					} else if err != nil {
+						return err
+					}
+				}
+				files = append(files, f)
 			}
 			if err := s.showCaches(files); err != nil {
 				return err
@@ -141,6 +159,18 @@ reading one go on.`,
 	return cmd
 }
 
+// filePaths returns which arguments are files, and which are ids.
+func filePaths(args []string) (paths, ids []string) {
+	for _, arg := range args {
+		if strings.ContainsAny(arg, `/`+string(filepath.Separator)) || filepath.Ext(arg) != "" {
+			paths = append(paths, arg)
+		} else {
+			ids = append(ids, arg)
+		}
+	}
+	return paths, ids
+}
+
 // caches lists the caches beside the experiments and those where their checkpoints say, the last used first.
 func (s *state) caches(ctx context.Context, sel *selection) ([]cache.File, error) {
 	folders := []string{filepath.Join(experimentFolder(sel.path), filepath.FromSlash(engine.CacheFolder))}
@@ -148,8 +178,8 @@ func (s *state) caches(ctx context.Context, sel *selection) ([]cache.File, error
 	if ctx.Err() != nil {
 		return nil, errInterrupted
 	}
-	if diags.HasErrors() && len(cfg.Files) > 0 { // whose folders are known all the same is listed
-		fmt.Fprintf(s.Err, "%s has errors, which `pipectl validate` shows: caches in folders that it names may be missing.\n", sel.path)
+	if len(cfg.Files) > 0 && slices.ContainsFunc(diags, func(d *hcl.Diagnostic) bool { return hides(cfg, d) }) {
+		fmt.Fprintln(s.Err, "Errors hide in which folders some checkpoints keep their caches, so that these may be missing here. `pipectl validate` shows the errors.")
 	}
 	for _, e := range cfg.Experiments {
 		for _, stage := range e.Stages {
@@ -168,6 +198,26 @@ func (s *state) caches(ctx context.Context, sel *selection) ([]cache.File, error
 	}
 	slices.SortStableFunc(all, func(a, b cache.File) int { return b.Used.Compare(a.Used) })
 	return all, nil
+}
+
+// hides reports whether it may be for an error that isn't known where a checkpoint keeps its cache: any but one in a block of something else.
+func hides(cfg *config.Config, d *hcl.Diagnostic) bool {
+	if d.Severity != hcl.DiagError || d.Subject == nil {
+		return d.Severity == hcl.DiagError
+	}
+	f, faults := hclsyntax.ParseConfig(cfg.Files[d.Subject.Filename], d.Subject.Filename, hcl.InitialPos)
+	if faults.HasErrors() {
+		return true
+	}
+	block := f.InnermostBlockAtPos(d.Subject.Start)
+	if block == nil {
+		return true
+	}
+	switch block.Type {
+	case stages.Load, stages.Prepare, stages.Augment, stages.Train, engine.BatchBlock, engine.TransferBlock, engine.BisectBlock, "pool", "expect":
+		return false
+	}
+	return true
 }
 
 // chooseCaches returns the caches that ids, or starts of them, stand for; all without any.
