@@ -128,7 +128,8 @@ func gaussian(w []float32, size int, sigma float64) []float32 {
 	w = floats(w, size/2+1)
 	sum := 0.0
 	for i := range w {
-		v := math.Exp(-0.5 * float64(i*i) / (sigma * sigma))
+		deviations := float64(i) / sigma
+		v := math.Exp(-0.5 * deviations * deviations)
 		w[i] = float32(v)
 		sum += v
 		if i > 0 {

@@ -51,8 +51,10 @@ func TestGaussianBlurOfLittle(t *testing.T) {
 	for i := range in.Image(2, 1) {
 		in.U8[i] = []byte{3, 128, 255}[i%3]
 	}
-	if got := process(t, &GaussianBlur{[]int{21, 31}, []float64{0.001, 9}}, in); !slices.Equal(got.U8, in.U8) {
-		t.Errorf("%v, want %v", got.U8, in.U8)
+	for _, sigma := range [][]float64{{0.001, 9}, {1e-300}, {1e300}} {
+		if got := process(t, &GaussianBlur{[]int{21, 31}, sigma}, in); !slices.Equal(got.U8, in.U8) {
+			t.Errorf("sigma %v: %v, want %v", sigma, got.U8, in.U8)
+		}
 	}
 }
 

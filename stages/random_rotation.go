@@ -8,10 +8,10 @@ import (
 
 // RandomRotation holds the attributes of `augment "random_rotation"`.
 type RandomRotation struct {
-	Degrees       []float64 `hcl:"degrees" doc:"The angle is drawn from \x60[-x, x]\x60, or from \x60[least, greatest]\x60. Positive angles turn counter-clockwise."`
+	Degrees       []float64 `hcl:"degrees" min:"-1e6" max:"1e6" doc:"The angle is drawn from \x60[-x, x]\x60, or from \x60[least, greatest]\x60. Positive angles turn counter-clockwise."`
 	Interpolation string    `hcl:"interpolation,optional" enum:"nearest,bilinear,bicubic" doc:"How pixels are made of their neighbours."`
 	Expand        bool      `hcl:"expand,optional" doc:"Makes the result so large that it holds the whole turned image. Images then differ in size."`
-	Center        []float64 `hcl:"center,optional" doc:"The point that the image turns around, \x60[x, y]\x60 in pixels from its upper left corner. Default: its middle."`
+	Center        []float64 `hcl:"center,optional" min:"-1e6" max:"1e6" doc:"The point that the image turns around, \x60[x, y]\x60 in pixels from its upper left corner. Default: its middle."`
 	Fill          []int     `hcl:"fill,optional" min:"0" max:"255" doc:"The colour of what comes from outside of the image: a number, or one for each channel."`
 }
 
