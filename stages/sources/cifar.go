@@ -11,7 +11,7 @@ import (
 
 // CIFAR holds the attributes of `load "cifar"`.
 type CIFAR struct {
-	Files   []stages.Path `hcl:"files" doc:"The binary version's files, such as \x60data_batch_1.bin\x60, or patterns (\x60\"data_batch_*.bin\"\x60)."`
+	Files   []stages.Path `hcl:"files" doc:"The binary version's files, such as \x60data_batch_1.bin\x60, or patterns (\x60\"data_batch_*.bin\"\x60; \x60{0..9}\x60 counts, on web servers too)."`
 	Dataset string        `hcl:"dataset,optional" enum:"auto,cifar10,cifar100" doc:"Which of the two it is. By default the files' sizes tell."`
 	Labels  string        `hcl:"labels,optional" enum:"fine,coarse" doc:"Which of CIFAR-100's two labels an item has: one of 100 classes, or one of 20 superclasses."`
 	Shuffle bool          `hcl:"shuffle,optional" doc:"Give each epoch's items in a new order, drawn from the experiment's seed."`

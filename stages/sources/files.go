@@ -114,11 +114,15 @@ func (s *fileSet) Close() error {
 	return errors.Join(errs...)
 }
 
-// expand replaces the patterns among paths, whose last part holds *, ? or [, by the files that they match, in the order of their names. Web
-// servers don't list their files, and have a question mark in many a URL.
+// expand replaces the patterns among paths: braces by the names that they stand for, and then those whose last part holds *, ? or [ by the
+// files that they match, in the order of their names. Web servers don't list their files, and have a question mark in many a URL.
 func expand(ctx context.Context, client *storage.Client, patterns []stages.Path) ([]string, error) {
 	var paths []string
-	for _, p := range patterns {
+	names, err := expandBraces(patterns)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range names {
 		pattern := string(p)
 		folder, name := filepath.Split(pattern)
 		if !strings.ContainsAny(name, "*?[") || strings.HasPrefix(pattern, "http") && storage.Remote(pattern) || exists(pattern) {
@@ -211,6 +215,8 @@ func fileProblem(attribute, path string, err error) stages.Problem {
 	switch {
 	case errors.As(err, &p):
 		return stages.Problem(*p)
+	case errors.Is(err, errTooMany):
+		return stages.Problem{Attribute: attribute, Summary: "Too many files", Detail: fmt.Sprintf("There are too many files: %v.", err)}
 	case errors.Is(err, fs.ErrNotExist):
 		if errors.As(err, &named) {
 			path = named.Path

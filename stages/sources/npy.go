@@ -16,7 +16,7 @@ import (
 
 // NPY holds the attributes of `load "npy"`.
 type NPY struct {
-	Files   []stages.Path `hcl:"files" doc:"The .npy files, or patterns (\x60\"part-*.npy\"\x60). Their rows count on from one to the next."`
+	Files   []stages.Path `hcl:"files" doc:"The .npy files, or patterns (\x60\"part-*.npy\"\x60; \x60{0..9}\x60 counts, on web servers too). Their rows count on from one to the next."`
 	Labels  []stages.Path `hcl:"labels,optional" doc:"The .npy files with a label for each row: int32, int64, uint16 or uint8 numbers of one dimension."`
 	Shuffle bool          `hcl:"shuffle,optional" doc:"Give each epoch's items in a new order, drawn from the experiment's seed."`
 }

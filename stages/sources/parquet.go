@@ -19,7 +19,7 @@ import (
 
 // Parquet holds the attributes of `load "parquet"`.
 type Parquet struct {
-	Files       []stages.Path `hcl:"files" doc:"The Parquet files, or patterns (\x60\"train-*.parquet\"\x60). Their rows count on from one to the next."`
+	Files       []stages.Path `hcl:"files" doc:"The Parquet files, or patterns (\x60\"train-*.parquet\"\x60; \x60{0..9}\x60 counts, on web servers too). Their rows count on from one to the next."`
 	Column      string        `hcl:"column" doc:"The column that items are: bytes, text, numbers, lists of numbers, or images as Hugging Face stores them, whose \x60bytes\x60 are taken. A part of a column is written \x60\"column.part\"\x60."`
 	LabelColumn string        `hcl:"label_column,optional" doc:"The column with the items' labels: whole numbers from 0, or names of classes, which are numbered 0, 1, … in the order of their names; \x60\"\"\x60 where they have none."`
 	Sample

@@ -37,7 +37,7 @@ func TestRemote(t *testing.T) {
 			return newTFRecord("tokens", stages.Path(at+"packed.tfrecord"), stages.Path(at+"unpacked.tfrecord"))
 		}},
 		{"parquet", func(at string) stages.SourceSpec {
-			s := newParquet("embedding", stages.Path(at+"arrow_pages.parquet"), stages.Path(at+"duckdb_gzip.parquet"))
+			s := newParquet("embedding", stages.Path(at+"{arrow_pages,duckdb_gzip}.parquet"))
 			s.LabelColumn = "name"
 			return s
 		}},
@@ -80,6 +80,17 @@ func TestRemote(t *testing.T) {
 			t.Error(diff)
 		}
 	})
+}
+
+// TestRemotePatterns checks that a pattern that a web server can't answer is told as such.
+func TestRemotePatterns(t *testing.T) {
+	server := httptest.NewServer(http.FileServer(http.Dir("testdata/formats")))
+	defer server.Close()
+	want := []stages.Problem{{Attribute: "files", Summary: "Unreadable file", Detail: `The file "` + server.URL + `/*.txt" can't be read: 404 Not Found, ` +
+		"and a web server doesn't list its files, so that * and [ match none there; count them out, such as data-{000..127}.tar."}}
+	if diff := cmp.Diff(want, (&TextLines{Files: []stages.Path{stages.Path(server.URL + "/*.txt")}}).Validate()); diff != "" {
+		t.Error(diff)
+	}
 }
 
 // TestDefaults looks at specs without what is required, as the operators of a file that isn't finished are.

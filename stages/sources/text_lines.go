@@ -14,7 +14,7 @@ import (
 
 // TextLines holds the attributes of `load "text_lines"`.
 type TextLines struct {
-	Files     []stages.Path `hcl:"files" doc:"The text files, or patterns (\x60\"*.txt\"\x60). Their lines count on from one to the next."`
+	Files     []stages.Path `hcl:"files" doc:"The text files, or patterns (\x60\"*.txt\"\x60; \x60{0..9}\x60 counts, on web servers too). Their lines count on from one to the next."`
 	KeepEmpty bool          `hcl:"keep_empty,optional" doc:"Whether an empty line is an item too."`
 	Shuffle   bool          `hcl:"shuffle,optional" doc:"Give each epoch's items in a new order, drawn from the experiment's seed."`
 }

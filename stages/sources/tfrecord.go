@@ -13,7 +13,7 @@ import (
 
 // TFRecord holds the attributes of `load "tfrecord"`.
 type TFRecord struct {
-	Files   []stages.Path `hcl:"files" doc:"The TFRecord files, or patterns (\x60\"train-*.tfrecord\"\x60). Their records count on from one to the next."`
+	Files   []stages.Path `hcl:"files" doc:"The TFRecord files, or patterns (\x60\"train-*.tfrecord\"\x60; \x60{0..9}\x60 counts, on web servers too). Their records count on from one to the next."`
 	Feature string        `hcl:"feature" doc:"The feature that an item is, such as \x60\"image/encoded\"\x60: one value of bytes, or a list of numbers."`
 	Label   string        `hcl:"label,optional" doc:"The feature with an item's label, a whole number; \x60\"\"\x60 where they have none."`
 	Classes int           `hcl:"classes,optional" min:"0" max:"2147483647" doc:"How many classes there are where there is a \x60label\x60: labels are from 0 to classes - 1."`

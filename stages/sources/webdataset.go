@@ -93,12 +93,7 @@ func (s *WebDataset) Validate() []stages.Problem {
 	if s.LabelKey == "" && (s.Label == "json" || strings.HasSuffix(s.Label, ".json")) {
 		add("label", "Label without a key", "The label's member is a JSON object: give label_key, the key that the label is under.")
 	}
-	shards, err := expandBraces(s.Shards)
-	if err != nil {
-		add("shards", "Too many shards", err.Error()+".")
-		return problems
-	}
-	return append(problems, checkFiles("shards", shards, func(ctx context.Context, path string, f storage.File) error {
+	return append(problems, checkFiles("shards", s.Shards, func(ctx context.Context, path string, f storage.File) error {
 		r := &tarReader{ctx: ctx, f: f, window: make([]byte, 0, window(path))}
 		if err := r.compressed(); err != nil {
 			return err
@@ -222,11 +217,8 @@ func (s *bufferedSource) Order(r *rand.Rand, order []int32) {
 }
 
 func (s *wdsSource) open(ctx context.Context, spec *WebDataset) error {
-	shards, err := expandBraces(spec.Shards)
-	if err != nil {
-		return err
-	}
-	if s.paths, err = expand(ctx, s.client, shards); err != nil {
+	var err error
+	if s.paths, err = expand(ctx, s.client, spec.Shards); err != nil {
 		return err
 	}
 	s.files, s.samples = make([]storage.File, len(s.paths)), make([][]wdsSample, len(s.paths))

@@ -6,19 +6,24 @@ import (
 	"strings"
 
 	"github.com/pipectl/pipectl/stages"
+	"github.com/pipectl/pipectl/stages/storage"
 )
 
 // mostShards is how many names the braces of one pattern may stand for.
 const mostShards = 1 << 20
 
 // expandBraces replaces each pattern by the names that its braces stand for, as bash does: {a,b} is each of a list, {000..127} and
-// {0..126..2} are each of a range of numbers. Braces that hold neither are part of the name.
+// {0..126..2} are each of a range of numbers. Braces that hold neither are part of the name, and so are those of a file that there is.
 func expandBraces(patterns []stages.Path) ([]stages.Path, error) {
 	var names []stages.Path
 	for _, p := range patterns {
+		if strings.Contains(string(p), "{") && exists(string(p)) {
+			names = append(names, p)
+			continue
+		}
 		list, err := braces(string(p))
 		if err != nil {
-			return nil, fmt.Errorf("the pattern %s stands for more than %d names", p, mostShards)
+			return nil, fmt.Errorf("the pattern %s stands for %w", storage.Redacted(string(p)), err)
 		}
 		for _, name := range list {
 			names = append(names, stages.Path(name))

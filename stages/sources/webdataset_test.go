@@ -332,7 +332,7 @@ func TestWebDatasetProblems(t *testing.T) {
 		{"gz.tar", nil, unusable("gz.tar", "it is compressed by gzip; unpack it: gunzip --keep")},
 		{"empty.tar", nil, unusable("empty.tar", "it is empty")},
 		{"text.tar", nil, unusable("text.tar", "it doesn't start as a tar archive does")},
-		{"s-{0..9999999}.tar", nil, stages.Problem{Attribute: "shards", Summary: "Too many shards", Detail: "the pattern DIR/s-{0..9999999}.tar stands for more than 1048576 names."}},
+		{"s-{0..9999999}.tar", nil, stages.Problem{Attribute: "shards", Summary: "Too many files", Detail: "There are too many files: the pattern DIR/s-{0..9999999}.tar stands for more than 1048576 names."}},
 		{"good.tar", func(s *WebDataset) { s.Data = ".jpg" }, stages.Problem{Attribute: "data", Summary: "Not an extension", Detail: `Write the extension ".jpg" in lower case and without the dot before it.`}},
 		{"good.tar", func(s *WebDataset) { s.Data = "jpg;" }, stages.Problem{Attribute: "data", Summary: "Empty extension", Detail: `Give the extension of the members that are the items, such as "jpg", or several: "jpg;png".`}},
 		{"good.tar", func(s *WebDataset) { s.Data = "jpg;npy" }, stages.Problem{Attribute: "data", Summary: "Arrays and others", Detail: `Items are all arrays or all others: give data = "npy" alone, or leave npy out.`}},

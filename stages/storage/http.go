@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
@@ -108,9 +109,18 @@ func (c *Client) object(ctx context.Context, path string) (*object, *sequential,
 	})
 	if err != nil {
 		o.cancel(errClosed)
-		return nil, nil, failed("open", path, err)
+		return nil, nil, failed("open", path, notPattern(path, err))
 	}
 	return o, whole, nil
+}
+
+// notPattern explains why there is no file, where a path on a web server is meant as a pattern.
+func notPattern(path string, err error) error {
+	name, _, _ := strings.Cut(path, "?")
+	if errors.Is(err, fs.ErrNotExist) && strings.HasPrefix(path, "http") && strings.ContainsAny(name, "*[") {
+		return unsupported(fmt.Sprintf("%v, and a web server doesn't list its files, so that * and [ match none there; count them out, such as data-{000..127}.tar", err))
+	}
+	return err
 }
 
 func (o *object) Size() int64     { return o.size }
@@ -186,7 +196,7 @@ func (c *Client) readObject(ctx context.Context, path string, alloc func(size in
 		return 0, err
 	})
 	if err != nil {
-		return failed("open", path, err)
+		return failed("open", path, notPattern(path, err))
 	}
 	o.size, o.version, o.strong = r.size, r.version, r.strong
 	s := &sequential{object: o, body: r.body}
