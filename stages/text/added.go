@@ -84,3 +84,26 @@ func startsWithWord(text []byte) bool {
 	r, n := utf8.DecodeRune(text)
 	return n > 0 && isWord(r)
 }
+
+// number gives added tokens the ids that Hugging Face's library gives them when it reads a file, which may state others:
+// those that they have in the vocabulary, or the next. Of several with one content the last counts, with the first one's id.
+func (m *bpe) number(tokens []addedToken) []addedToken {
+	var numbered []addedToken
+	next, places := int32(len(m.vocab)), map[string]int{}
+	for _, t := range tokens {
+		place, again := places[t.Content]
+		if again {
+			t.ID = numbered[place].ID
+			numbered[place] = t
+			continue
+		}
+		var known bool
+		if t.ID, known = m.vocab[t.Content]; !known {
+			t.ID = next
+		}
+		next = max(next, t.ID+1)
+		places[t.Content] = len(numbered)
+		numbered = append(numbered, t)
+	}
+	return numbered
+}

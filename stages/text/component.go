@@ -205,8 +205,7 @@ func (t *tokenizer) addPostProcessor(c component) error {
 			}
 		}
 	case "BertProcessing", "RobertaProcessing":
-		t.before = append([]int32{c.Cls.id}, t.before...)
-		t.after = append(t.after, c.Sep.id)
+		return t.surround([]int32{c.Cls.id}, []int32{c.Sep.id})
 	case "TemplateProcessing":
 		var before, after []int32
 		sequences := 0
@@ -231,10 +230,18 @@ func (t *tokenizer) addPostProcessor(c component) error {
 		if sequences != 1 {
 			return fmt.Errorf("the template has the sequence %d times, not once", sequences)
 		}
-		t.before = append(before, t.before...)
-		t.after = append(t.after, after...)
+		return t.surround(before, after)
 	default:
 		return c.unsupported("post_processor")
 	}
+	return nil
+}
+
+// surround sets the special tokens of every sequence. A second post-processor would treat those of the first as sequences.
+func (t *tokenizer) surround(before, after []int32) error {
+	if len(t.before)+len(t.after) > 0 {
+		return unsupported("a second post_processor that adds special tokens")
+	}
+	t.before, t.after = before, after
 	return nil
 }

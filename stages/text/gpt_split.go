@@ -1,6 +1,7 @@
 package text
 
 import (
+	"strings"
 	"unicode"
 	"unicode/utf8"
 )
@@ -20,7 +21,7 @@ type gptSplit struct {
 // numeral in a piece.
 func gptPattern(expression string) (gptSplit, bool) {
 	const start, end = `[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}`, `| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
-	switch expression {
+	switch greedy(expression) {
 	case `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`:
 		return gptSplit{}, true
 	case `(?i:'s|'t|'re|'ve|'m|'ll|'d)|` + start + `{1,3}` + end:
@@ -29,6 +30,17 @@ func gptPattern(expression string) (gptSplit, bool) {
 		return gptSplit{modern: true, digits: 1}, true
 	}
 	return gptSplit{}, false
+}
+
+// greedy writes an expression of GPT-4 or a descendant as Llama 3's file has it, which matches the same: what comes after
+// its possessive quantifiers starts with nothing that they match, and before a line end \s* takes all others.
+func greedy(expression string) string {
+	return strings.NewReplacer(
+		`'(?i:[sdmt]|ll|ve|re)`, `(?i:'s|'t|'re|'ve|'m|'ll|'d)`,
+		`[^\r\n\p{L}\p{N}]?+\p{L}+`, `[^\r\n\p{L}\p{N}]?\p{L}+`,
+		`[^\s\p{L}\p{N}]++[\r\n]*`, `[^\s\p{L}\p{N}]+[\r\n]*`,
+		`|\s*[\r\n]|\s+`, `|\s*[\r\n]+|\s+`,
+	).Replace(expression)
 }
 
 func (g gptSplit) apply(p *pieces) {

@@ -34,21 +34,22 @@ func (c *cutter) begin(piece span) { c.open, c.at, c.before = piece.start, piece
 
 // match cuts at a match from start to end.
 func (c *cutter) match(start, end int) {
-	c.part(start, c.invert)
+	if start > c.at {
+		c.part(start, c.invert)
+	}
 	c.part(end, !c.invert)
 }
 
 // finish adds the rest of a piece.
 func (c *cutter) finish(piece span) {
-	c.part(piece.end, c.invert)
+	if piece.end > c.at {
+		c.part(piece.end, c.invert)
+	}
 	c.add(c.open, piece.end)
 }
 
-// part takes what lies up to end, which is a match or not.
+// part takes what lies up to end, which is a match or not. A match may be empty.
 func (c *cutter) part(end int, match bool) {
-	if end <= c.at {
-		return
-	}
 	switch c.behavior {
 	case removed:
 		c.add(c.open, c.at)
@@ -69,8 +70,8 @@ func (c *cutter) part(end int, match bool) {
 			c.add(c.open, c.at)
 			c.open = c.at
 		}
-	case mergedWithNext: // a match starts a piece
-		if match {
+	case mergedWithNext: // a match starts a piece, and so does what doesn't come after one
+		if match || !c.before {
 			c.add(c.open, c.at)
 			c.open = c.at
 		}
@@ -112,16 +113,20 @@ type expression struct {
 // newExpression returns a splitter at the matches of p.
 func newExpression(p pattern, b behavior, invert bool) (expression, error) {
 	x := expression{behavior: b, invert: invert}
-	before, ends := "", false
-	if p.Regex != nil {
-		before, ends = strings.CutSuffix(*p.Regex, spacesAtEnd)
-	}
-	if ends {
-		before = "(?:" + before + `)|(\s+)`
+	whole := p.Regex
+	var ends bool
+	if whole != nil {
+		var before string
+		if before, ends = strings.CutSuffix(greedy(*whole), spacesAtEnd); ends {
+			before = "(?:" + before + `)|(\s+)`
+		}
 		p.Regex = &before
 	}
 	var err error
-	if x.re, err = p.compile(); ends && err == nil {
+	if x.re, err = p.compile(); err != nil && whole != nil {
+		return x, unsupported("the regular expression " + *whole)
+	}
+	if ends {
 		x.spaces = x.re.NumSubexp()
 	}
 	return x, err
@@ -131,7 +136,8 @@ func (x expression) apply(p *pieces) {
 	c := cutter{pieces: p, behavior: x.behavior, invert: x.invert}
 	p.cut(func(p *pieces, piece span) {
 		c.begin(piece)
-		for at := piece.start; at < piece.end; {
+		last := -1 // where the last match ended
+		for at := piece.start; at <= piece.end; {
 			m := x.re.FindSubmatchIndex(p.text[at:piece.end])
 			if m == nil {
 				break
@@ -142,11 +148,13 @@ func (x expression) apply(p *pieces) {
 					end -= n
 				}
 			}
-			c.match(start, end)
-			if at = end; start == end { // it matches nothing, which is everywhere
+			if start == end && end == last { // nothing, which is there after every match too
 				_, n := utf8.DecodeRune(p.text[at:piece.end])
-				at += n
+				at += max(n, 1)
+				continue
 			}
+			c.match(start, end)
+			at, last = end, end
 		}
 		c.finish(piece)
 	})

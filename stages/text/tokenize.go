@@ -33,9 +33,10 @@ func tokenizeOperator() stages.Operator {
 		Doc: `The ids are those of Hugging Face's tokenizers for the same file. Of a tokenizer.json it takes the model BPE with all its options but dropout; the
 normalizers NFC, NFD, NFKC, NFKD, Lowercase, StripAccents, Strip, Prepend, Replace and Sequence; the pre-tokenizers ByteLevel, Split, Whitespace,
 WhitespaceSplit, Digits, Punctuation, Metaspace and Sequence; the post-processors TemplateProcessing, BertProcessing, RobertaProcessing, ByteLevel and
-Sequence; and added tokens with all their options. That covers GPT-2, RoBERTa, CLIP, Llama 2 and 3, Qwen 2 and their like. Whatever else a file has is refused before the run, by its
+Sequence; and added tokens with all their options. That covers GPT-2 and 4, RoBERTa, CLIP, BLOOM, Llama 2 and 3, Qwen 2 and 3 and their like. Whatever else a file has is refused before the run, by its
 name. Regular expressions may be any that Go has too, and may end with ` + "`|\\s+(?!\\S)|\\s+`" + ` as these models' do; other look-around, boundaries and possessive
-quantifiers are refused. Truncation and padding that a tokenizer.json states don't count; ` + "`max_length` and `pack`" + ` do the same.
+quantifiers but GPT-4's are refused. Truncation and padding that a tokenizer.json states don't count; ` + "`max_length` and `pack`" + ` do the same. Characters are
+classed as in Unicode 15, so that text in those that came later may be split at other places.
 
 ` + "`vocab` and `merges`" + ` are read as GPT-2's: byte by byte, split by its regular expression, with ` + "`<|endoftext|>`" + ` as a special token.
 

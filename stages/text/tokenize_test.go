@@ -384,9 +384,13 @@ func bytesOf(m *bpe, id int32) (out []byte) {
 }
 
 func BenchmarkTokenize(b *testing.B) {
-	for _, name := range []string{"gpt2", "llama3", "llama2"} {
-		b.Run(name, func(b *testing.B) {
-			stage, out, in := newStage(b, spec(name)), new(stages.Element), line(string(file(b, "corpus.txt")))
+	corpus := string(file(b, "corpus.txt"))
+	for _, bb := range []struct{ name, tokenizer, text string }{
+		{"gpt2", "gpt2", corpus}, {"llama3", "llama3", corpus}, {"llama2", "llama2", corpus},
+		{"word of 10 kB", "gpt2", strings.Repeat("conversation", 833)}, {"word of 1 MB", "gpt2", strings.Repeat("conversation", 83_333)},
+	} {
+		b.Run(bb.name, func(b *testing.B) {
+			stage, out, in := newStage(b, spec(bb.tokenizer)), new(stages.Element), line(bb.text)
 			c := new(stages.Call)
 			b.SetBytes(int64(len(in.U8)))
 			b.ReportAllocs()

@@ -59,10 +59,7 @@ func parseTokenizer(data []byte, special bool) (*tokenizer, error) {
 		}
 	}
 	var raw, normalized []addedToken
-	for _, a := range f.AddedTokens {
-		if a.ID < 0 {
-			return nil, fmt.Errorf("the added token %q has the id %d", a.Content, a.ID)
-		}
+	for _, a := range t.model.number(f.AddedTokens) {
 		if !a.Normalized {
 			raw = append(raw, a)
 			continue
@@ -103,7 +100,9 @@ func (t *tokenizer) setModel(f *tokenizerFile) error {
 		t.model.unknown = id
 	}
 	if m.ByteFallback {
-		t.model.setFallback()
+		if err := t.model.setFallback(); err != nil {
+			return err
+		}
 	}
 	var lines []mergeLine
 	if err := json.Unmarshal(m.Merges, &lines); err != nil {
@@ -150,16 +149,23 @@ func (l *mergeLine) parse(line string) error {
 	return nil
 }
 
-// setFallback finds the tokens <0x00> to <0xFF>. Hugging Face's library falls back to them for a character if it has all
-// of the character's; here all must be there.
-func (m *bpe) setFallback() {
+// setFallback finds the tokens <0x00> to <0xFF>, unless there are none. With some of them Hugging Face's library puts
+// unk_token at another place than the character that has none.
+func (m *bpe) setFallback() error {
 	var tokens [256]int32
+	found := 0
 	for b := range tokens {
-		id, ok := m.vocab[fmt.Sprintf("<0x%02X>", b)]
-		if !ok {
-			return
+		if id, ok := m.vocab[fmt.Sprintf("<0x%02X>", b)]; ok {
+			tokens[b] = id
+			found++
 		}
-		tokens[b] = id
 	}
-	m.fallback = &tokens
+	switch found {
+	case 0:
+		return nil
+	case len(tokens):
+		m.fallback = &tokens
+		return nil
+	}
+	return unsupported(fmt.Sprintf("byte_fallback with %d of the tokens <0x00> to <0xFF>", found))
 }

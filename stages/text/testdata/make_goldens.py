@@ -139,7 +139,7 @@ expected["gpt2"] = [words_of(vocab, merges, regex.findall(GPT2, t), byte_level) 
 end = added("<|end|>", len(vocab))
 save("prefix_space", {
     "added_tokens": [end], "normalizer": None, "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True},
-    "post_processor": {"type": "ByteLevel", "trim_offsets": False}, "model": model(vocab, merges),
+    "post_processor": {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": False, "use_regex": True}, "model": model(vocab, merges),
 }, lambda t: words_of(vocab, merges, regex.findall(GPT2, t if t[0] == " " else " " + t), byte_level))
 
 # As Llama 3: words that are tokens stay whole, and a special token comes first.
@@ -151,7 +151,7 @@ save("llama3", {
     "pre_tokenizer": {"type": "Sequence", "pretokenizers": [
         {"type": "Split", "pattern": {"Regex": LLAMA3}, "behavior": "Isolated", "invert": False},
         {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}]},
-    "post_processor": {"type": "Sequence", "processors": [{"type": "ByteLevel"}, {
+    "post_processor": {"type": "Sequence", "processors": [{"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": False, "use_regex": True}, {
         "type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<|begin|>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
         "pair": [], "special_tokens": {"<|begin|>": {"id": "<|begin|>", "ids": [tokens[0]["id"]], "tokens": ["<|begin|>"]}}}]},
     "model": model(vocab, merges, ignore_merges=True),
