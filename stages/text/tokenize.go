@@ -36,7 +36,7 @@ WhitespaceSplit, Digits, Punctuation, Metaspace and Sequence; the post-processor
 Sequence; and added tokens with all their options. That covers GPT-2 and 4, RoBERTa, CLIP, BLOOM, Llama 2 and 3, Qwen 2 and 3 and their like. Whatever else a file has is refused before the run, by its
 name. Regular expressions may be any that Go has too, and may end with ` + "`|\\s+(?!\\S)|\\s+`" + ` as these models' do; other look-around, boundaries and possessive
 quantifiers but GPT-4's are refused. Truncation and padding that a tokenizer.json states don't count; ` + "`max_length` and `pack`" + ` do the same. Characters are
-classed as in Unicode 15, so that text in those that came later may be split at other places.
+classed and normalised as in Unicode 15. The library has older and newer versions for its parts, so that ids may differ for characters that came after Unicode 8.
 
 ` + "`vocab` and `merges`" + ` are read as GPT-2's: byte by byte, split by its regular expression, with ` + "`<|endoftext|>`" + ` as a special token.
 
