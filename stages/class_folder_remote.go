@@ -20,7 +20,7 @@ const RemoteCheck = 10 * time.Second
 
 // validateRemote reports a folder that can't be listed.
 func (c ClassFolder) validateRemote() []Problem {
-	ctx, cancel := context.WithTimeout(context.Background(), RemoteCheck)
+	ctx, cancel := context.WithTimeout(storage.FirstLook(context.Background()), RemoteCheck)
 	defer cancel()
 	client := storage.New()
 	defer client.Close()

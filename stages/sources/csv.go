@@ -47,7 +47,7 @@ func (s *CSV) Validate() []stages.Problem {
 	if r, n := utf8.DecodeRuneInString(s.Delimiter); n != len(s.Delimiter) || strings.ContainsRune("\"\r\n\uFEFF\uFFFD", r) {
 		return []stages.Problem{{Attribute: "delimiter", Summary: "Not a delimiter", Detail: "A delimiter is one character, neither a quote nor the end of a line."}}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), planTime)
+	ctx, cancel := context.WithTimeout(storage.FirstLook(context.Background()), planTime)
 	defer cancel()
 	client := storage.New()
 	defer client.Close()

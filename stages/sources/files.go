@@ -166,7 +166,7 @@ func exists(name string) bool {
 // checkFiles looks at the files of an attribute before anything runs: at all of this machine's, and at the first of those that are
 // elsewhere, as each takes a while. check says what is wrong with a file, in words that follow "it", or that a Problem holds.
 func checkFiles(attribute string, patterns []stages.Path, check func(ctx context.Context, path string, f storage.File) error) []stages.Problem {
-	ctx, cancel := context.WithTimeout(context.Background(), planTime)
+	ctx, cancel := context.WithTimeout(storage.FirstLook(context.Background()), planTime)
 	defer cancel()
 	if len(patterns) == 0 {
 		return []stages.Problem{{Attribute: attribute, Summary: "No files", Detail: "List the files to read, or give a pattern such as \"data/*\"."}}

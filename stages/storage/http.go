@@ -26,13 +26,27 @@ func newTransport() *http.Transport {
 	dialer := &net.Dialer{Timeout: connecting}
 	return &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
-		DialContext:         dialer.DialContext,
+		DialContext:         dialling(dialer.DialContext),
 		TLSHandshakeTimeout: connecting,
 		DisableCompression:  true, // a range counts a file's own bytes
 		MaxConnsPerHost:     connections,
 		MaxIdleConnsPerHost: connections,
 		IdleConnTimeout:     time.Minute,
 		ReadBufferSize:      64 << 10,
+	}
+}
+
+type dialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
+
+// dialling bounds how long connecting may take at a first look.
+func dialling(dial dialFunc) dialFunc {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		if !isFirstLook(ctx) {
+			return dial(ctx, network, address)
+		}
+		ctx, cancel := context.WithTimeout(ctx, firstConnect)
+		defer cancel()
+		return dial(ctx, network, address)
 	}
 }
 

@@ -8,9 +8,12 @@ import (
 	"io"
 	"io/fs"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -324,6 +327,50 @@ func TestValidators(t *testing.T) {
 		}
 	}
 }
+
+// TestUnreachable counts how often connecting is tried, before anything runs and in the middle of a run.
+func TestUnreachable(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		look  func(context.Context) context.Context
+		err   error
+		tries int
+		took  time.Duration // at most
+		want  string
+	}{
+		{"refused, first", FirstLook, syscall.ECONNREFUSED, 3, 300 * time.Millisecond, "the server can't be reached: dial tcp host:80: connection refused"},
+		{"no name, first", FirstLook, &net.DNSError{Err: "server misbehaving", Name: "host", IsTemporary: true}, 3, 300 * time.Millisecond, "the server can't be reached: dial tcp host:80: lookup host: server misbehaving"},
+		{"slow, first", FirstLook, nil, 1, 2 * time.Second, "the server can't be reached: dial tcp host:80: i/o timeout"},
+		{"refused", func(ctx context.Context) context.Context { return ctx }, syscall.ECONNREFUSED, 8, 13 * time.Second, "dial tcp host:80: connection refused, after 8 tries"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := New()
+				defer c.Close()
+				tries, begun := 0, time.Now()
+				transport := c.http.Transport.(*http.Transport)
+				transport.DialContext = dialling(func(ctx context.Context, network, _ string) (net.Conn, error) {
+					tries++
+					err := tt.err
+					if err == nil {
+						<-ctx.Done()
+						err = os.ErrDeadlineExceeded
+					}
+					return nil, &net.OpError{Op: "dial", Net: network, Addr: address("host:80"), Err: err}
+				})
+				_, err := c.Open(tt.look(t.Context()), "http://host/a")
+				if message(err) != "open http://host/a: "+tt.want || tries != tt.tries || time.Since(begun) > tt.took {
+					t.Errorf("%d tries in %s, error %v", tries, time.Since(begun), err)
+				}
+			})
+		})
+	}
+}
+
+type address string
+
+func (address) Network() string  { return "tcp" }
+func (a address) String() string { return string(a) }
 
 func TestCancel(t *testing.T) {
 	for _, noRanges := range []bool{false, true} {

@@ -20,7 +20,26 @@ const (
 	firstDelay = 100 * time.Millisecond // doubled from try to try: 13 s in all at most
 	mostDelay  = time.Minute            // that a server may ask for
 	further    = 64 << 10               // bytes that count as getting further, so that a trickle comes to an end
+
+	firstTries   = 3               // of a server that can't be reached at all, at a first look: 0.3 s in all at most
+	firstConnect = 2 * time.Second // that connecting may take then
 )
+
+type firstLook struct{}
+
+// FirstLook returns a context in which a server that can't be reached is given up after a moment. Before anything runs a wrong address is likelier
+// than a broken network, and nothing is lost yet.
+func FirstLook(ctx context.Context) context.Context {
+	return context.WithValue(ctx, firstLook{}, true)
+}
+
+func isFirstLook(ctx context.Context) bool { return ctx.Value(firstLook{}) != nil }
+
+// unreachable reports whether no connection to a server, or to the proxy before it, came about.
+func unreachable(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && (op.Op == "dial" || op.Op == "proxyconnect")
+}
 
 // retry calls f until it succeeds or fails for good. f returns how many bytes it got. Where the context ends it, the error says what it
 // tried again for.
@@ -44,7 +63,11 @@ func retry(ctx context.Context, f func() (int, error)) error {
 		case n >= further:
 			failures = 0
 		}
-		if failures++; failures == tries {
+		failures++
+		if isFirstLook(ctx) && unreachable(err) && (failures == firstTries || isTimeout(err)) {
+			return fmt.Errorf("the server can't be reached: %w", err)
+		}
+		if failures == tries {
 			return fmt.Errorf("%w, after %d tries", err, tries)
 		}
 		delay := firstDelay << (failures - 1)
@@ -64,6 +87,11 @@ func retry(ctx context.Context, f func() (int, error)) error {
 			return ended()
 		}
 	}
+}
+
+func isTimeout(err error) bool {
+	var network net.Error
+	return errors.As(err, &network) && network.Timeout()
 }
 
 // transient reports whether it may help to try again.
