@@ -33,7 +33,7 @@ func parquetOperator() stages.Operator {
 		Type:    "parquet",
 		Summary: "Reads the rows of a column of Parquet files.",
 		Doc: `An item is what a column has in a row. Text is opaque bytes by default; float64 numbers become float32; an empty list is an item without values, and
-a null is an error. The compressions snappy, gzip, zstd and brotli are known, and all encodings of Parquet 2. Where Hugging Face's
+a null is an error. The compressions snappy, gzip, zstd, brotli and LZ4_RAW are known, and all encodings of Parquet 2. Where Hugging Face's
 metadata name the classes, there are as many.
 
 A row group is unpacked when the first of its rows is needed, and the last few are kept in memory. With ` + "`shuffle = true`" + ` any row may come next, so that

@@ -11,6 +11,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
+	"github.com/pierrec/lz4/v4"
 
 	"github.com/pipectl/pipectl/stages/storage"
 )
@@ -25,9 +26,11 @@ type parquetChunk struct {
 // chunkOf finds a column's part of a row group.
 func chunkOf(f storage.File, file *parquet.File, group, column int) (parquetChunk, error) {
 	c := parquetChunk{f, file.RowGroups()[group], &file.Metadata().RowGroups[group].Columns[column].MetaData}
-	if c.meta.Codec == format.Lz4Raw || c.meta.Codec == format.Lz4 {
-		// The library takes all memory there is where such a page is damaged.
-		return c, errors.New("it is compressed by LZ4, which isn't supported; write it with snappy or zstd")
+	switch c.meta.Codec {
+	case format.Lz4:
+		return c, errors.New("it is compressed by Hadoop's LZ4, which isn't supported; write it with LZ4_RAW, snappy or zstd")
+	case format.LZO:
+		return c, errors.New("it is compressed by LZO, which isn't supported; write it with snappy or zstd")
 	}
 	if rows := c.group.NumRows(); rows < 0 || rows > c.meta.NumValues {
 		return c, fmt.Errorf("row group %d has %d rows and %d values of a column: the file is damaged", group, rows, c.meta.NumValues)
@@ -105,7 +108,8 @@ func (c parquetChunk) check(r io.ReaderAt) (err error) {
 		if err != nil {
 			return err
 		}
-		end := at - int64(b.Buffered()) + int64(h.CompressedPageSize)
+		body := at - int64(b.Buffered())
+		end := body + int64(h.CompressedPageSize)
 		n, most := int32(0), c.meta.NumValues
 		switch {
 		case h.DataPageHeader.Valid:
@@ -121,6 +125,11 @@ func (c parquetChunk) check(r io.ReaderAt) (err error) {
 			h.UncompressedPageSize < 0 || int64(h.UncompressedPageSize) > max(c.meta.TotalUncompressedSize, anyPage) {
 			return fmt.Errorf("the header of the page at byte %d says what can't be: it is damaged", c.start()+pos)
 		}
+		if c.meta.Codec == format.Lz4Raw {
+			if err := checkLZ4(io.NewSectionReader(section, body, int64(h.CompressedPageSize)), &h); err != nil {
+				return fmt.Errorf("the page at byte %d is damaged: %w", c.start()+pos, err)
+			}
+		}
 		if _, err := section.Seek(end, io.SeekStart); err != nil {
 			return err
 		}
@@ -131,6 +140,32 @@ func (c parquetChunk) check(r io.ReaderAt) (err error) {
 		return fmt.Errorf("the pages have %d values, where the file's end says %d: it is damaged", values, c.meta.NumValues)
 	}
 	return nil
+}
+
+// checkLZ4 unpacks a page that LZ4 has packed. Of one that can't be unpacked, the library would believe that it needs more memory than
+// there is.
+func checkLZ4(body *io.SectionReader, h *format.PageHeader) error {
+	size := int64(h.UncompressedPageSize)
+	if v2 := h.DataPageHeaderV2; v2.Valid {
+		levels := int64(v2.V.RepetitionLevelsByteLength) + int64(v2.V.DefinitionLevelsByteLength) // which aren't packed
+		if v2.V.IsCompressed.Valid && !v2.V.IsCompressed.V {
+			return nil
+		}
+		if levels < 0 || levels > min(body.Size(), size) {
+			return fmt.Errorf("%d bytes of levels are more than it has", levels)
+		}
+		body, size = io.NewSectionReader(body, levels, body.Size()-levels), size-levels
+	}
+	packed := make([]byte, body.Size())
+	if _, err := io.ReadFull(body, packed); err != nil {
+		return err
+	}
+	// A byte more than is needed: nothing can be unpacked into no memory, and what is larger than it says is noticed.
+	n, err := lz4.UncompressBlock(packed, make([]byte, size+1))
+	if err == nil && (int64(n) != size || len(packed) == 0) {
+		err = fmt.Errorf("it has %d bytes, where its header says %d", n, size)
+	}
+	return err
 }
 
 // decode appends the values of the rows to out. What was read before an error stays there.

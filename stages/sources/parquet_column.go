@@ -17,11 +17,12 @@ import (
 
 // parquetColumn is a column whose rows are items or labels.
 type parquetColumn struct {
-	index  int
-	kind   valueKind
-	text   bool // bytes are text
-	stored parquet.Kind
-	list   bool
+	index    int
+	kind     valueKind
+	text     bool // bytes are text
+	stored   parquet.Kind
+	unsigned bool
+	list     bool
 	// Definition levels: a null where it is below emptyList has no list; from fullList on, it is one of a list's values.
 	emptyList, fullList int
 }
@@ -97,7 +98,7 @@ func findColumn(file *parquet.File, attribute, name string) (c parquetColumn, er
 			for _, p := range parts {
 				names = append(names, p.Name())
 			}
-			return fail("Column has parts", fmt.Sprintf("The column %q has the parts %s. Name one of them: %s = %q.", name, strings.Join(names, ", "), attribute, name+"."+parts[0].Name()))
+			return fail("Column has parts", fmt.Sprintf("The column %q has the parts %s. Name one of them: %s = %q.", name, strings.Join(names, ", "), attribute, strings.Join(parts[0].Path(), ".")))
 		}
 		enter(node)
 	}
@@ -106,7 +107,9 @@ func findColumn(file *parquet.File, attribute, name string) (c parquetColumn, er
 		return fail("Unknown type of column", fmt.Sprintf("The column %q has values of the type %s. Convert them to floating-point or whole numbers, text or bytes when the file is written.", name, what))
 	}
 	if logical := node.Type().LogicalType(); logical != nil {
-		switch logical.Value.(type) {
+		switch t := logical.Value.(type) {
+		case *format.IntType:
+			c.unsigned = !t.IsSigned
 		case *format.StringType, *format.JsonType, *format.EnumType:
 			c.text = true
 		case *format.DecimalType, *format.Float16Type:
@@ -203,8 +206,16 @@ func (c parquetColumn) add(v parquet.Value, out *packedRows) error {
 	case parquet.Double:
 		return out.add(binary.LittleEndian.AppendUint32(out.value[:0], math.Float32bits(float32(v.Double()))))
 	case parquet.Int32:
-		return out.add(binary.LittleEndian.AppendUint64(out.value[:0], uint64(v.Int32())))
+		n := uint64(v.Int32())
+		if c.unsigned {
+			n = uint64(v.Uint32())
+		}
+		return out.add(binary.LittleEndian.AppendUint64(out.value[:0], n))
 	case parquet.Int64:
+		if c.unsigned && v.Int64() < 0 {
+			out.spoil(hugeValue)
+			return nil
+		}
 		return out.add(binary.LittleEndian.AppendUint64(out.value[:0], uint64(v.Int64())))
 	}
 	bit := uint64(0)

@@ -74,6 +74,8 @@ func TestParquet(t *testing.T) {
 		{"arrow_fallback", 10, []string{"image", "raw", "text", "score", "embedding", "pair", "tokens", "flag"}, 3}, // from a dictionary to plain pages
 		{"arrow_plain", 10, []string{"image", "raw", "text", "score", "embedding", "pair", "tokens", "flag"}, 3},
 		{"arrow_v2", 10, []string{"image", "raw", "text", "score", "embedding", "pair", "tokens", "flag"}, 3},
+		{"arrow_lz4", 10, []string{"image", "raw", "text", "score", "embedding", "pair", "tokens", "flag"}, 3},
+		{"arrow_lz4_v2", 10, []string{"image", "raw", "text", "score", "embedding", "pair", "tokens", "flag"}, 3},
 		{"hyparquet", 10, []string{"raw", "text", "score", "flag"}, 3},
 	} {
 		path := formats(tt.file + ".parquet")
@@ -147,7 +149,9 @@ func TestParquetProblems(t *testing.T) {
 		{"decimals", newParquet("price", path), nil, stages.Problem{Attribute: "column", Summary: "Unknown type of column", Detail: `The column "price" has values of the type DECIMAL(20,2). Convert them to floating-point or whole numbers, text or bytes when the file is written.`}},
 		{"output", newParquet("text", path), func(s *Parquet) { s.Sample.Output = "tokens" }, stages.Problem{Attribute: "output", Summary: "Output doesn't fit", Detail: "The values are bytes, which can't be tokens."}},
 		{"empty", newParquet("image", file("")), nil, unusable(notParquet)},
-		{"LZ4", newParquet("image", formats("arrow_lz4.parquet")), nil, stages.Problem{Attribute: "files", Summary: "Unusable file", Detail: `The file "DIR/arrow_lz4.parquet" can't be used: it is compressed by LZ4, which isn't supported; write it with snappy or zstd.`}},
+		{"Hadoop's LZ4", newParquet("u32", formats("arrow_hadoop.parquet")), nil, stages.Problem{Attribute: "files", Summary: "Unusable file", Detail: `The file "DIR/arrow_hadoop.parquet" can't be used: it is compressed by Hadoop's LZ4, which isn't supported; write it with LZ4_RAW, snappy or zstd.`}},
+		{"map", newParquet("pairs", formats("duckdb_types.parquet")), nil, stages.Problem{Attribute: "column", Summary: "Column has parts", Detail: `The column "pairs" has the parts key, value. Name one of them: column = "pairs.key_value.key".`}},
+		{"dots", newParquet("with.dots", formats("duckdb_types.parquet")), nil, stages.Problem{Attribute: "column", Summary: "Column has parts", Detail: `The column "with.dots" has the parts x, y. Name one of them: column = "with.dots.of.x".`}},
 		{"another file", newParquet("image", file(strings.Repeat("hello", 10))), nil, unusable(notParquet)},
 		{"truncated", newParquet("image", file(string(data[:len(data)-100]))), nil, unusable(notParquet)},
 		{"huge metadata", newParquet("image", file(string(data[:len(data)-5])+"\x7fPAR1")), nil, unusable(fmt.Sprintf("its metadata have %d bytes, and the file has %d: it is damaged", 0x7f000000+int(binary.LittleEndian.Uint32(data[len(data)-8:])), len(data)))},
@@ -200,6 +204,16 @@ func TestParquetErrors(t *testing.T) {
 	if got, want := readError(t, opened(t, newParquet("wide", path)), 0), "value 0 is 1099511627776, which doesn't fit in an int32"; got != want {
 		t.Errorf("a large number: %q, want %q", got, want)
 	}
+	for column, want := range map[string]string{
+		"u32":                   "value 0 is 3000000000, which doesn't fit in an int32",
+		"u64":                   "row group 0, from row 0: a value is 2⁶³ or more",
+		"pairs.key_value.value": "",
+		"with.dots.of.x":        "",
+	} {
+		if got := readError(t, opened(t, newParquet(column, formats("duckdb_types.parquet"))), 0); got != want {
+			t.Errorf("column %s: %q, want %q", column, got, want)
+		}
+	}
 	short := newParquet("embedding", path)
 	short.Shape = []int{4}
 	if got, want := readError(t, opened(t, short), 0), "it has 3 values, where an item of the type float32 4×1×1 has 4; mend the shape, or leave it out"; got != want {
@@ -210,11 +224,17 @@ func TestParquetErrors(t *testing.T) {
 // TestParquetDamage damages a column's bytes in turn: the rows of the row groups that they aren't in are right, and what is noticed
 // is an error.
 func TestParquetDamage(t *testing.T) {
-	data, err := os.ReadFile(string(formats("arrow_pages.parquet")))
+	for _, name := range []string{"arrow_pages", "arrow_lz4", "arrow_lz4_v2"} {
+		t.Run(name, func(t *testing.T) { damageParquet(t, formats(name+".parquet")) })
+	}
+}
+
+func damageParquet(t *testing.T, file stages.Path) {
+	data, err := os.ReadFile(string(file))
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole := opened(t, newParquet("raw", formats("arrow_pages.parquet"))).(*parquetSource)
+	whole := opened(t, newParquet("raw", file)).(*parquetSource)
 	path := filepath.Join(t.TempDir(), "damaged.parquet")
 	faults := 0
 	for n, group := range whole.groups[0].chunk.group.(*parquet.FileRowGroup).File().Metadata().RowGroups {
@@ -237,7 +257,8 @@ func TestParquetDamage(t *testing.T) {
 				if err != nil {
 					faults++
 				}
-				if i/4 != n && (err != nil || string(out.U8) != fmt.Sprint("raw ", i)) {
+				outside := i < whole.groups[n].first || i >= whole.groups[n].first+int(whole.groups[n].chunk.group.NumRows())
+				if outside && (err != nil || string(out.U8) != fmt.Sprint("raw ", i)) {
 					t.Errorf("damage to byte %d of row group %d: row %d is %q, error %v", at, n, i, out.U8, err)
 				}
 			}
@@ -381,7 +402,7 @@ func TestRowGroups(t *testing.T) {
 }
 
 func FuzzParquet(f *testing.F) {
-	for _, name := range []string{"duckdb_snappy", "duckdb_zstd", "arrow_pages", "arrow_v2", "hyparquet"} {
+	for _, name := range []string{"duckdb_snappy", "duckdb_zstd", "arrow_pages", "arrow_v2", "arrow_lz4_v2", "hyparquet"} {
 		data, err := os.ReadFile(string(formats(name + ".parquet")))
 		if err != nil {
 			f.Fatal(err)

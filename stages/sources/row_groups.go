@@ -18,7 +18,7 @@ import (
 type packedRows struct {
 	data   []byte // in memory, or that isn't in the spool yet
 	starts []int64
-	sizes  []int32 // in bytes; nullRow or nullValue where the row is no item
+	sizes  []int32 // in bytes; nullRow, nullValue or hugeValue where the row is no item
 	err    error   // why there are no rows after these
 
 	spool   *spoolFile // where data goes; nil if it stays in memory
@@ -29,6 +29,7 @@ type packedRows struct {
 const (
 	nullRow   = -1 // there is no value
 	nullValue = -2 // there is none among the values of a list
+	hugeValue = -3 // there is one that int64 doesn't have
 )
 
 // spoolChunk is how much data is written to the spool at a time, at least.
@@ -97,6 +98,8 @@ func (p *packedRows) size(i int) (int, error) {
 		return 0, errors.New("there is no value: it is null")
 	case p.sizes[i] == nullValue:
 		return 0, errors.New("a value of the list is null")
+	case p.sizes[i] == hugeValue:
+		return 0, errors.New("a value is 2⁶³ or more")
 	}
 	return int(p.sizes[i]), nil
 }

@@ -30,10 +30,18 @@ for (const [name, properties] of [
   ["arrow_fallback", (b) => b.setCompression(arrow.Compression.BROTLI).setDictionaryPageSizeLimit(16).setDataPageSizeLimit(8).setWriteBatchSize(2)],
   ["arrow_plain", (b) => b.setCompression(arrow.Compression.UNCOMPRESSED).setDictionaryEnabled(false)],
   ["arrow_lz4", (b) => b.setCompression(arrow.Compression.LZ4_RAW)],
+  ["arrow_lz4_v2", (b) => b.setCompression(arrow.Compression.LZ4_RAW).setWriterVersion(arrow.WriterVersion.V2).setMaxRowGroupSize(4)],
   ["arrow_v2", (b) => b.setCompression(arrow.Compression.ZSTD).setWriterVersion(arrow.WriterVersion.V2).setDictionaryEnabled(false)],
 ]) {
   writeFileSync(`${folder}/${name}.parquet`, arrow.writeParquet(table(), properties(new arrow.WriterPropertiesBuilder()).build()));
 }
+
+// Numbers that are too large, and types that aren't read as they are; what Hadoop packs by its own LZ4.
+await db.run(`
+  COPY (SELECT 3000000000::UINTEGER AS u32, 18446744073709551615::UBIGINT AS u64, MAP {'a': 1} AS pairs, {'of': {'x': i::INTEGER, 'y': 1}} AS "with.dots"
+    FROM range(2) t(i)) TO '${folder}/duckdb_types.parquet' (FORMAT parquet, COMPRESSION lz4_raw)`);
+const small = arrow.readParquet(readFileSync(`${folder}/duckdb_types.parquet`));
+writeFileSync(`${folder}/arrow_hadoop.parquet`, arrow.writeParquet(small, new arrow.WriterPropertiesBuilder().setCompression(arrow.Compression.LZ4).build()));
 
 const count = [...Array(10).keys()];
 parquetWriteFile({
