@@ -88,7 +88,13 @@ func Create(folder string, s Settings) (*Disk, error) {
 	if err != nil {
 		return nil, err
 	}
-	if d.file, err = lockPartial(d.partial(), os.O_CREATE); err != nil {
+	for try := 0; try == 0 || errors.Is(err, ErrBusy) && try < lockTries; try++ {
+		if try > 0 {
+			time.Sleep(lockPause)
+		}
+		d.file, err = lockPartial(d.partial(), os.O_CREATE)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if err := d.file.Truncate(0); err != nil { // what a process left that was ended
@@ -97,6 +103,12 @@ func Create(folder string, s Settings) (*Disk, error) {
 	d.index = make([]byte, s.Places*entrySize)
 	return d, nil
 }
+
+// Whoever only looks whether a cache is being filled locks it for a moment, which Create waits out.
+const (
+	lockTries = 5
+	lockPause = 10 * time.Millisecond
+)
 
 // lockPartial opens a cache that is being filled, and locks it for as long as the file is open. The error is ErrBusy where another
 // process has done so.

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/pipectl/pipectl/stages"
 )
@@ -165,6 +166,17 @@ func TestTwoProcesses(t *testing.T) {
 		t.Error("nobody filled it")
 	}
 	childCache(t, folder)
+}
+
+// TestLooked begins a cache while another process looks whether it is being filled.
+func TestLooked(t *testing.T) {
+	folder, s := t.TempDir(), settings(1, false)
+	look, err := lockPartial(filepath.Join(folder, s.Key.ID()+partialSuffix), os.O_CREATE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(time.Millisecond, func() { look.Close() })
+	fill(t, create(t, folder, s), []*stages.Element{element(1, 9)})
 }
 
 // TestFullDisk ends with an error where a record can't be written, and leaves nothing behind.
