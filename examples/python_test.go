@@ -30,10 +30,10 @@ func TestText(t *testing.T) {
 
 func TestAudio(t *testing.T) {
 	bin, python := build(t, "../cmd/pipectl"), testpython.Interpreter(t, "torch", "torchvision")
-	got := run(t, bin, "audio", "-e", "audio", "--var", "python="+python)
+	got := run(t, bin, "audio", "-e", "audio_python", "--var", "python="+python)
 	if len(got) != 1 {
 		t.Fatalf("%d verdicts", len(got))
 	}
-	notWrong(t, got[0], "prepare.resample")
-	measured(t, run(t, bin, "audio", "-e", "audio_fixed", "--var", "python="+python, "--probe", "baseline"))
+	notWrong(t, got[0], "prepare.spectrogram")
+	measured(t, run(t, bin, "audio", "-e", "audio", "--probe", "baseline"))
 }

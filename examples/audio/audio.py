@@ -1,138 +1,55 @@
-"""Turns WAV files into log-mel spectrograms in numpy. The sounds are synthesised in memory, so that nothing has to be fetched.
-
-    python3 audio.py
-"""
-import io
-import time
-import wave
-
+"""What audio.hcl's stages from resample on do, in numpy. A sample is an array, channels × 1 × samples, then 1 × mels × frames."""
 import numpy as np
 
-RECORDED, RATE = 44100, 16000  # samples/s of the files, and of what the network gets
-WINDOW, HOP, BANDS = 512, 160, 64
+RATE = 16000  # samples/s of what the network gets
 
 
-class Clips:
-    """Sounds of one second in WAV files, each with its class: the number of its overtones."""
+class Resample:
+    """Windowed-sinc interpolation: a bank of filters, one for each phase of a new sample, and a product of matrices."""
 
-    def __init__(self, count=64, classes=8, seed=42):
-        self.classes = [f"{overtones} overtones" for overtones in range(classes)]
-        self.clips = [(wav(tone(np.random.default_rng([seed, i]), i % classes)), i % classes) for i in range(count)]
+    def __init__(self, orig_freq, new_freq, zeros=6, rolloff=0.99):
+        divisor = np.gcd(orig_freq, new_freq)
+        self.orig, self.new = orig_freq // divisor, new_freq // divisor
+        cutoff = min(self.orig, self.new) * rolloff
+        self.reach = int(np.ceil(zeros * self.orig / cutoff))
+        times = np.arange(-self.reach, self.reach + self.orig) / self.orig - np.arange(self.new)[:, None] / self.new
+        x = np.clip(times * cutoff, -zeros, zeros)
+        self.filters = (np.sinc(x) * np.cos(np.pi * x / zeros / 2) ** 2 * cutoff / self.orig).astype(np.float32)
 
-    def __len__(self):
-        return len(self.clips)
-
-    def __getitem__(self, index):
-        return self.clips[index]
-
-
-def tone(rng, overtones):
-    """A second of a note that dies away, and some noise."""
-    seconds = np.arange(RECORDED) / RECORDED
-    note = sum(np.sin(2 * np.pi * rng.uniform(100, 400) * n * seconds) / n for n in range(1, overtones + 2))
-    return note * np.exp(-3 * seconds) / 3 + rng.normal(0, 0.01, RECORDED)
-
-
-def wav(sound):
-    """The bytes of a WAV file of 16 bits a sample."""
-    buffer = io.BytesIO()
-    with wave.open(buffer, "wb") as file:
-        file.setnchannels(1)
-        file.setsampwidth(2)
-        file.setframerate(RECORDED)
-        file.writeframes((np.clip(sound, -1, 1) * 32767).astype("<i2").tobytes())
-    return buffer.getvalue()
-
-
-def decode(clip):
-    """From a WAV file to float32 in -1…1."""
-    data, label = clip
-    with wave.open(io.BytesIO(data)) as file:
-        return np.frombuffer(file.readframes(file.getnframes()), "<i2").astype(np.float32) / 32768, label
-
-
-def kernel(old, new, zeros=32):
-    """The filters of a resampler by windowed sinc, one for each of the new/gcd phases of an output sample: phases × taps."""
-    step = np.gcd(old, new)
-    old, new = old // step, new // step
-    cutoff = min(old, new) * 0.95
-    reach = int(np.ceil(zeros * old / cutoff))
-    taps = (np.arange(-reach, reach + old) / old)[None] - (np.arange(new) / new)[:, None]
-    x = np.clip(taps * cutoff, -zeros, zeros)
-    return (np.sinc(x) * np.cos(np.pi * x / zeros / 2) ** 2 * cutoff / old).astype(np.float32)
-
-
-def convolve(sound, filters, old, new):
-    """The sound at its new rate."""
-    step = np.gcd(old, new)
-    phases, taps = filters.shape
-    reach = (taps - old // step) // 2
-    frames = -(-len(sound) * step // old)
-    padded = np.pad(sound, (reach, reach + old // step))
-    windows = np.lib.stride_tricks.sliding_window_view(padded, taps)[::old // step][:frames]
-    return (np.ascontiguousarray(windows) @ filters.T).reshape(-1)
-
-
-def resample(clip):
-    """From the files' rate to the network's."""
-    sound, label = clip
-    return convolve(sound, kernel(RECORDED, RATE), RECORDED, RATE), label
-
-
-class Resampler:
-    """The fix: what resample does, with filters that are made once."""
-
-    def __init__(self):
-        self.filters = kernel(RECORDED, RATE)
-
-    def __call__(self, clip):
-        sound, label = clip
-        return convolve(sound, self.filters, RECORDED, RATE), label
+    def __call__(self, sound):
+        sound = sound[0, 0]
+        padded = np.pad(sound, (self.reach, self.reach + self.orig))
+        windows = np.lib.stride_tricks.sliding_window_view(padded, self.filters.shape[1])[:: self.orig]
+        resampled = (np.ascontiguousarray(windows) @ self.filters.T).reshape(-1)
+        return resampled[None, None, : -(-len(sound) * self.new // self.orig)]
 
 
 class Spectrogram:
-    """Log-mel spectrogram, 1 × bands × frames."""
+    """Log-mel spectrogram of the first length samples, in decibels down to 80 below the greatest."""
 
-    def __init__(self, bands=BANDS):
-        self.window = np.hanning(WINDOW).astype(np.float32)
-        hertz = np.fft.rfftfreq(WINDOW, 1 / RATE)
-        edges = 700 * (np.exp(np.linspace(0, np.log1p(RATE / 2 / 700), bands + 2)) - 1)
-        rise = (hertz[None] - edges[:-2, None]) / np.diff(edges)[:-1, None]
-        fall = (edges[2:, None] - hertz[None]) / np.diff(edges)[1:, None]
+    def __init__(self, length, n_mels, n_fft=400, hop=160):
+        self.length, self.n_fft, self.hop = length, n_fft, hop
+        self.window = np.hanning(n_fft + 1)[:-1].astype(np.float32)
+        hertz = np.linspace(0, RATE / 2, n_fft // 2 + 1)
+        edges = 700 * (10 ** (np.linspace(0, 2595 * np.log10(1 + RATE / 2 / 700), n_mels + 2) / 2595) - 1)
+        rise = (hertz - edges[:-2, None]) / np.diff(edges)[:-1, None]
+        fall = (edges[2:, None] - hertz) / np.diff(edges)[1:, None]
         self.mel = np.clip(np.minimum(rise, fall), 0, None).astype(np.float32)
 
-    def __call__(self, clip):
-        sound, label = clip
-        frames = np.lib.stride_tricks.sliding_window_view(sound, WINDOW)[::HOP] * self.window
+    def __call__(self, sound):
+        sound = sound[0, 0, : self.length]
+        sound = np.pad(np.pad(sound, (0, self.length - len(sound))), self.n_fft // 2, mode="reflect")
+        frames = np.lib.stride_tricks.sliding_window_view(sound, self.n_fft)[:: self.hop] * self.window
         power = np.abs(np.fft.rfft(frames)).astype(np.float32) ** 2
-        return np.log(self.mel @ power.T + 1e-6)[None], label
+        decibels = 10 * np.log10(np.maximum(self.mel @ power.T, 1e-10))
+        return np.maximum(decibels, decibels.max() - 80)[None]
 
 
-def mask(clip, widest=16):
+def mask(spectrogram, widest=(12, 20)):
     """Blanks a random band of frequencies and a random stretch of time (SpecAugment; Park et al., 2019)."""
-    spectrogram, label = clip
     spectrogram = spectrogram.copy()
-    for axis in 1, 2:
-        width = np.random.randint(widest)
-        start = np.random.randint(spectrogram.shape[axis] - width)
-        spectrogram.swapaxes(1, axis)[:, start:start + width] = spectrogram.mean()
-    return spectrogram, label
-
-
-def stack(clips):
-    """A batch: N × 1 × bands × frames, and N labels."""
-    spectrograms, labels = zip(*clips)
-    return np.stack(spectrograms), np.array(labels)
-
-
-def main(size=16):
-    clips, spectrogram = Clips(), Spectrogram()
-    for name, resampler in ("resample", resample), ("Resampler", Resampler()):
-        start = time.perf_counter()
-        for first in range(0, len(clips), size):
-            batch, labels = stack([mask(spectrogram(resampler(decode(clips[i])))) for i in range(first, first + size)])
-        print(f"{name}: {len(clips) / (time.perf_counter() - start):.0f} samples/s, batches of {batch.shape}")
-
-
-if __name__ == "__main__":
-    main()
+    for axis, limit in enumerate(widest, start=1):
+        width = np.random.randint(limit)
+        start = np.random.randint(spectrogram.shape[axis] - width + 1)
+        spectrogram.swapaxes(1, axis)[:, start : start + width] = 0
+    return spectrogram
