@@ -16,6 +16,8 @@ import (
 type TextLines struct {
 	Files     []stages.Path `hcl:"files" doc:"The text files, or patterns (\x60\"*.txt\"\x60; \x60{0..9}\x60 counts, on web servers too). Their lines count on from one to the next."`
 	KeepEmpty bool          `hcl:"keep_empty,optional" doc:"Whether an empty line is an item too."`
+	Join      *stages.Bytes `hcl:"join,optional" min:"1B" max:"1GiB" doc:"Make an item of consecutive lines of a file, as many as have this many bytes together. Default: each line is an item."`
+	Separator string        `hcl:"separator,optional" doc:"What stands between lines that are joined, such as the token by which a model tells documents apart."`
 	Shuffle   bool          `hcl:"shuffle,optional" doc:"Give each epoch's items in a new order, drawn from the experiment's seed."`
 }
 
@@ -26,8 +28,13 @@ func textLinesOperator() stages.Operator {
 		Summary: "Reads the lines of text files.",
 		Doc: `An item is a line as opaque bytes, without its end, which is LF or CRLF. Lines that are not UTF-8 are errors; a byte order mark at a
 file's start is left out. Files are read once when they are opened, to find the lines (12 bytes of memory for each), and then line by line, so
-that they may be larger than the memory. Compressed files can't be read at any place: unpack them first.`,
-		New: func() any { return new(TextLines) },
+that they may be larger than the memory. Compressed files can't be read at any place: unpack them first.
+
+` + "`join`" + ` fills the sequences of a language model, which short lines would leave to padding: with it about as large as the text of a sequence (a token has
+four bytes or so in English), ` + "`tokenize` and `pack`" + ` make an item one full sequence. The lines of an item are the same in every epoch, and
+` + "`shuffle`" + ` moves it as a whole. No line is left out here: the last item of a file has what is left. But ` + "`pack`" + ` cuts off what an item has beyond its length,
+in every epoch, and pads what has less; a larger ` + "`join`" + ` loses more and pads less.`,
+		New: func() any { return &TextLines{Separator: "\n"} },
 	}
 }
 
@@ -69,7 +76,7 @@ func (s *TextLines) Shuffled() bool { return s.Shuffle }
 
 // Open finds the lines.
 func (s *TextLines) Open(ctx context.Context, _ uint64) (stages.Source, error) {
-	src := new(linesSource)
+	src := &linesSource{separator: s.Separator}
 	var err error
 	src.fileSet, err = openFiles(ctx, s.Files, func(set *fileSet, path string, _ storage.File) (int, error) {
 		r, err := set.client.Stream(ctx, path)
@@ -78,8 +85,11 @@ func (s *TextLines) Open(ctx context.Context, _ uint64) (stages.Source, error) {
 		}
 		defer r.Close()
 		lines, err := findLines(r, s.KeepEmpty)
+		if s.Join != nil {
+			lines.join(int64(*s.Join))
+		}
 		src.lines = append(src.lines, lines)
-		return len(lines.starts), err
+		return lines.items(), err
 	})
 	if err != nil {
 		return nil, err
@@ -92,18 +102,51 @@ type lineIndex struct {
 	starts []int64
 	sizes  []int32
 	gaps   []lineGap
+	firsts []int // the first line of each item, where lines are joined
 }
 
-// lineGap says how many empty lines in all were left out before an item.
-type lineGap struct{ item, skipped int }
+// lineGap says how many empty lines in all were left out before a line.
+type lineGap struct{ line, skipped int }
 
-// number returns the number of an item's line, from 1.
-func (x *lineIndex) number(item int) int {
-	n := sort.Search(len(x.gaps), func(n int) bool { return x.gaps[n].item > item })
+// number returns a line's number, from 1, with those that were left out.
+func (x *lineIndex) number(line int) int {
+	n := sort.Search(len(x.gaps), func(n int) bool { return x.gaps[n].line > line })
 	if n == 0 {
-		return item + 1
+		return line + 1
 	}
-	return item + x.gaps[n-1].skipped + 1
+	return line + x.gaps[n-1].skipped + 1
+}
+
+// join makes items of lines that have size bytes together.
+func (x *lineIndex) join(size int64) {
+	x.firsts = []int{}
+	have := size
+	for line, n := range x.sizes {
+		if have >= size {
+			x.firsts = append(x.firsts, line)
+			have = 0
+		}
+		have += int64(n)
+	}
+}
+
+// items returns how many there are.
+func (x *lineIndex) items() int {
+	if x.firsts != nil {
+		return len(x.firsts)
+	}
+	return len(x.starts)
+}
+
+// item returns the first line of item i, and the one after its last.
+func (x *lineIndex) item(i int) (from, to int) {
+	switch {
+	case x.firsts == nil:
+		return i, i + 1
+	case i+1 < len(x.firsts):
+		return x.firsts[i], x.firsts[i+1]
+	}
+	return x.firsts[i], len(x.starts)
 }
 
 // mostLine is the size in bytes from which a line is taken for no text.
@@ -126,8 +169,8 @@ func findLines(r io.Reader, keepEmpty bool) (lineIndex, error) {
 			skipped++
 			return nil
 		}
-		if item := len(x.starts); skipped > 0 && (len(x.gaps) == 0 || x.gaps[len(x.gaps)-1].skipped != skipped) {
-			x.gaps = append(x.gaps, lineGap{item, skipped})
+		if line := len(x.starts); skipped > 0 && (len(x.gaps) == 0 || x.gaps[len(x.gaps)-1].skipped != skipped) {
+			x.gaps = append(x.gaps, lineGap{line, skipped})
 		}
 		x.starts, x.sizes = append(x.starts, start), append(x.sizes, int32(size))
 		return nil
@@ -178,30 +221,58 @@ func findLines(r io.Reader, keepEmpty bool) (lineIndex, error) {
 // linesSource reads lines.
 type linesSource struct {
 	*fileSet
-	lines []lineIndex // of each file
+	lines     []lineIndex // of each file
+	separator string      // between joined ones
 }
 
 func (s *linesSource) Classes() int { return 0 }
 
-// Name returns the file and the line's number.
+// Name returns the file and the line's number, or those of the first and the last.
 func (s *linesSource) Name(i int) string {
-	file, item := s.locate(i)
-	return fmt.Sprintf("%s, line %d", s.names[file], s.lines[file].number(item))
+	file, i := s.locate(i)
+	x := &s.lines[file]
+	from, to := x.item(i)
+	if to-from == 1 {
+		return fmt.Sprintf("%s, line %d", s.names[file], x.number(from))
+	}
+	return fmt.Sprintf("%s, lines %d to %d", s.names[file], x.number(from), x.number(to-1))
 }
 
-// Read gives line i.
+// Read gives the lines of item i.
 func (s *linesSource) Read(c *stages.Call, i int, out *stages.Element) (int32, error) {
-	file, item := s.locate(i)
-	start := s.lines[file].starts[item]
-	line := out.Bytes(stages.Type{Kind: stages.Opaque}, int(s.lines[file].sizes[item]))
-	if len(line) == 0 {
+	file, i := s.locate(i)
+	x := &s.lines[file]
+	from, to := x.item(i)
+	start, end := x.starts[from], x.starts[to-1]+int64(x.sizes[to-1])
+	size := 0 // of the item, if it is made of several lines
+	if to-from > 1 {
+		size = (to - from - 1) * len(s.separator)
+		for _, n := range x.sizes[from:to] {
+			size += int(n)
+		}
+	}
+	buffer := out.Bytes(stages.Type{Kind: stages.Opaque}, size+int(end-start))
+	joined, text := buffer[:0:size], buffer[size:]
+	if len(text) == 0 {
 		return 0, nil
 	}
-	if err := readAt(c.Context, s.files[file], line, start); err != nil {
+	if err := readAt(c.Context, s.files[file], text, start); err != nil {
 		return 0, err
 	}
-	if bad := notUTF8(line); bad >= 0 {
-		return 0, fmt.Errorf("byte %d of the file, 0x%02x, is not UTF-8; convert the file, as by iconv -f LATIN1 -t UTF-8", start+int64(bad), line[bad])
+	for k := from; k < to; k++ {
+		line := text[x.starts[k]-start:][:x.sizes[k]]
+		if bad := notUTF8(line); bad >= 0 {
+			return 0, fmt.Errorf("byte %d of the file, 0x%02x, is not UTF-8; convert the file, as by iconv -f LATIN1 -t UTF-8", x.starts[k]+int64(bad), line[bad])
+		}
+		if size > 0 {
+			if k > from {
+				joined = append(joined, s.separator...)
+			}
+			joined = append(joined, line...)
+		}
+	}
+	if size > 0 {
+		out.U8 = buffer[:size]
 	}
 	return 0, nil
 }

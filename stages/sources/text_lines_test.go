@@ -53,6 +53,43 @@ func TestTextLines(t *testing.T) {
 	}
 }
 
+// Lines are joined within their file up to the line that reaches a size, and none is left out.
+func TestTextLinesJoin(t *testing.T) {
+	dir := folder(t, map[string]string{
+		"poem":  "\xef\xbb\xbfone\r\ntwo\n\nthree\r\n\n\nfour!\nn\xc3\xa9\nx",
+		"short": "a",
+		"bad":   "one\r\nn\xe9\n",
+	})
+	for _, tt := range []struct {
+		join      stages.Bytes
+		separator string
+		keep      bool
+		want      []string // lines, text
+	}{
+		{1, "\n", false, []string{"poem, line 1: one", "poem, line 2: two", "poem, line 4: three", "poem, line 7: four!", "poem, line 8: né", "poem, line 9: x", "short, line 1: a"}},
+		{6, "\n", false, []string{"poem, lines 1 to 2: one\ntwo", "poem, lines 4 to 7: three\nfour!", "poem, lines 8 to 9: né\nx", "short, line 1: a"}},
+		{7, "<|end|>", false, []string{"poem, lines 1 to 4: one<|end|>two<|end|>three", "poem, lines 7 to 8: four!<|end|>né", "poem, line 9: x", "short, line 1: a"}},
+		{7, "", true, []string{"poem, lines 1 to 4: onetwothree", "poem, lines 5 to 8: four!né", "poem, line 9: x", "short, line 1: a"}},
+		{100, " ", true, []string{"poem, lines 1 to 9: one two  three   four! né x", "short, line 1: a"}},
+	} {
+		spec := textLinesOperator().New().(*TextLines)
+		spec.Files, spec.Join, spec.Separator, spec.KeepEmpty = in(dir, "poem", "short"), &tt.join, tt.separator, tt.keep
+		var want []item
+		for _, w := range tt.want {
+			place, text, _ := strings.Cut(w, ": ")
+			want = append(want, item{Name: filepath.Join(dir, place), Type: "opaque bytes [?]", U8: text})
+		}
+		if diff := cmp.Diff(want, items(t, opened(t, spec))); diff != "" {
+			t.Errorf("join = %d: %s", tt.join, diff)
+		}
+	}
+	size := stages.Bytes(100)
+	src := opened(t, &TextLines{Files: in(dir, "bad"), Join: &size})
+	if got, want := readError(t, src, 0), "byte 6 of the file, 0xe9, is not UTF-8; convert the file, as by iconv -f LATIN1 -t UTF-8"; got != want {
+		t.Errorf("Read: %q, want %q", got, want)
+	}
+}
+
 // TestFindLines reads a file in pieces of every size, so that each line end is cut somewhere.
 func TestFindLines(t *testing.T) {
 	text := "ab\r\n\r\n\nc\r\rd\r\n" + strings.Repeat("x", 3000) + "\r\nend"
@@ -64,7 +101,7 @@ func TestFindLines(t *testing.T) {
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(lineIndex{}, lineGap{})); diff != "" || err != nil {
 		t.Errorf("byte by byte: error %v, %s", err, diff)
 	}
-	if diff := cmp.Diff(lineIndex{[]int64{0, 7, 13, 3015}, []int32{2, 4, 3000, 3}, []lineGap{{1, 2}}}, want, cmp.AllowUnexported(lineIndex{}, lineGap{})); diff != "" {
+	if diff := cmp.Diff(lineIndex{[]int64{0, 7, 13, 3015}, []int32{2, 4, 3000, 3}, []lineGap{{1, 2}}, nil}, want, cmp.AllowUnexported(lineIndex{}, lineGap{})); diff != "" {
 		t.Error(diff)
 	}
 	if _, err := findLines(iotest.TimeoutReader(strings.NewReader(text)), false); err == nil {
@@ -145,6 +182,10 @@ func FuzzTextLines(f *testing.F) {
 func BenchmarkTextLines(b *testing.B) {
 	path := written(b, "lines.txt", strings.Repeat(strings.Repeat("x", 99)+"\n", 10000))
 	b.Run("read", func(b *testing.B) { benchmarkSource(b, &TextLines{Files: []stages.Path{path}}) })
+	join := stages.Bytes(4096)
+	b.Run("join", func(b *testing.B) {
+		benchmarkSource(b, &TextLines{Files: []stages.Path{path}, Join: &join, Separator: "\n"})
+	})
 	b.Run("open", func(b *testing.B) {
 		b.SetBytes(1e6)
 		for b.Loop() {

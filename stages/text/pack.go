@@ -20,8 +20,8 @@ func packOperator() stages.Operator {
 		Doc: `A shorter sequence is padded at its end, and the end of a longer one is cut off, as a Hugging Face tokenizer does with
 ` + "`padding = \"max_length\", truncation = True`" + `. To keep a closing special token, give ` + "`tokenize`" + ` the same length as ` + "`max_length`" + `: it truncates before it adds it.
 
-Every item stays a sequence of its own: several short texts aren't joined into one sequence, since a stage sees one item at a time. Where padding would
-waste much of the step, join the texts when the data set is made.`,
+Every item stays a sequence of its own, since a stage sees one item at a time. Where short texts would waste much of the step on padding, join them where
+they are listed: ` + "`load \"text_lines\"`" + ` does so with ` + "`join`" + `. What an item has beyond the length is lost then, in every epoch.`,
 		New: func() any { return new(Pack) },
 	}
 }
