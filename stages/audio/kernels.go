@@ -3,7 +3,7 @@ package audio
 // lanes is the number of frames that are transformed at a time: what a vector of 256 bits holds.
 const lanes = 8
 
-// kernels are the loops that take most of a spectrogram's time. Those of portable are in Go, where they are used; others use a
+// kernels are the loops that take most of the operators' time. Those of portable are in Go, where they are used; others use a
 // processor's vector instructions, and give the same bits.
 type kernels interface {
 	// cut multiplies lanes of samples, which begin at starts, by the window. Those with even places in a frame it puts into rows of
@@ -18,6 +18,8 @@ type kernels interface {
 	untangle(dst, re, im, rootR, rootI []float32)
 	// filter fills n lanes of dst's rows, which are stride apart, with the sums of the spectra under the filters.
 	filter(dst []float32, stride, n int, values []float32, f *melFilters)
+	// resample fills dst with the products of r's kernels, phase by phase, and what stands under them in src.
+	resample(dst, src []float32, r *resampler)
 }
 
 type portable struct{}

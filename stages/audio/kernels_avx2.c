@@ -151,3 +151,18 @@ AVX2 void audio_filter(float *dst, ptrdiff_t stride, ptrdiff_t n, const float *v
 		}
 	}
 }
+
+AVX2 void audio_resample(float *dst, ptrdiff_t n, const float *src, const ptrdiff_t *first, ptrdiff_t phases, ptrdiff_t step, const float *kernel, ptrdiff_t taps) {
+	for (ptrdiff_t i = 0, phase = 0; i < n; i++) {
+		const float *s = src + first[phase], *k = kernel + phase * taps;
+		row sum = _mm256_setzero_ps();
+		for (ptrdiff_t t = 0; t < taps; t += 8) sum = add(sum, mul(load(s + t), load(k + t)));
+		__m128 four = _mm_add_ps(_mm256_castps256_ps128(sum), _mm256_extractf128_ps(sum, 1));
+		__m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+		dst[i] = _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
+		if (++phase == phases) {
+			phase = 0;
+			src += step;
+		}
+	}
+}

@@ -14,6 +14,8 @@ package audio
 // #cgo nocallback audio_untangle
 // #cgo noescape audio_filter
 // #cgo nocallback audio_filter
+// #cgo noescape audio_resample
+// #cgo nocallback audio_resample
 // #include "kernels_avx2.h"
 import "C"
 
@@ -54,6 +56,11 @@ func (avx2) untangle(dst, re, im, rootR, rootI []float32) {
 func (avx2) filter(dst []float32, stride, n int, values []float32, f *melFilters) {
 	C.audio_filter(floats(dst), C.ptrdiff_t(stride), C.ptrdiff_t(n), floats(values), (*C.audio_band)(unsafe.Pointer(unsafe.SliceData(f.bands))),
 		C.ptrdiff_t(len(f.bands)), floats(f.weights))
+}
+
+func (avx2) resample(dst, src []float32, r *resampler) {
+	C.audio_resample(floats(dst), C.ptrdiff_t(len(dst)), floats(src), (*C.ptrdiff_t)(unsafe.Pointer(unsafe.SliceData(r.first))), C.ptrdiff_t(r.new),
+		C.ptrdiff_t(r.orig), floats(r.kernel), C.ptrdiff_t(r.taps))
 }
 
 func floats(f []float32) *C.float { return (*C.float)(unsafe.SliceData(f)) }

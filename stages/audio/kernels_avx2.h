@@ -29,4 +29,8 @@ void audio_untangle(float *dst, const float *re, const float *im, const float *r
 // audio_filter makes the first n lanes of a row for each band, stride from each other, of the values' rows.
 void audio_filter(float *dst, ptrdiff_t stride, ptrdiff_t n, const float *values, const audio_band *bands, ptrdiff_t count, const float *weights);
 
+// audio_resample makes n samples in turns of phases. Each is the product of a kernel of taps weights, a multiple of 8, and what
+// stands from its place in first on in src, which advances by step after each turn.
+void audio_resample(float *dst, ptrdiff_t n, const float *src, const ptrdiff_t *first, ptrdiff_t phases, ptrdiff_t step, const float *kernel, ptrdiff_t taps);
+
 #endif

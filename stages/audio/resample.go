@@ -80,27 +80,32 @@ func (r ratio) length(n int) int { return (n*r.new + r.orig - 1) / r.orig }
 // around q·orig, weighted by the kernel of phase p.
 type resampler struct {
 	ratio
-	taps   int       // weights of each kernel
-	first  []int     // by phase: where its first weight stands, relative to q·orig
-	kernel []float32 // by phase, taps of each
+	kernels kernels
+	taps    int       // weights of each kernel, a multiple of 8, so that some of the last may be 0
+	before  int       // of zeros before the input
+	first   []int     // by phase: where its first weight stands behind these, relative to q·orig
+	kernel  []float32 // by phase, taps of each
+	padded  []float32 // the input between zeros
 }
 
 func newResampler(orig, new int) *resampler {
 	const crossings, rolloff = 6, 0.99
-	r := &resampler{ratio: newRatio(orig, new)}
+	r := &resampler{ratio: newRatio(orig, new), kernels: fastKernels()}
 	if r.orig == r.new {
 		return r
 	}
 	base := rolloff * float64(min(r.orig, r.new))
 	reach := crossings * float64(r.orig) / base // of a kernel to each side, in input samples
-	r.taps = int(math.Ceil(2*reach)) + 1
+	r.taps = (int(math.Ceil(2*reach)) + 1 + 7) &^ 7
+	r.before = int(math.Ceil(reach))
 	r.first = make([]int, r.new)
 	r.kernel = make([]float32, r.new*r.taps)
 	for p := range r.first {
 		at := float64(float32(-p) / float32(r.new)) // torchaudio rounds it so
-		r.first[p] = int(math.Floor(-at*float64(r.orig) - reach))
+		first := int(math.Floor(-at*float64(r.orig) - reach))
+		r.first[p] = first + r.before
 		for i := range r.taps {
-			t := (at + float64(r.first[p]+i)/float64(r.orig)) * base
+			t := (at + float64(first+i)/float64(r.orig)) * base
 			if math.Abs(t) >= crossings {
 				continue
 			}
@@ -121,42 +126,36 @@ func (r *resampler) run(dst, src []float32) {
 		copy(dst, src)
 		return
 	}
-	phase, origin := 0, 0
-	for i := range dst {
-		kernel := r.kernel[phase*r.taps:][:r.taps]
-		at := origin + r.first[phase]
-		if at >= 0 && at+r.taps <= len(src) {
-			dst[i] = dot(src[at:], kernel)
-		} else {
-			skip := min(max(-at, 0), r.taps)
-			end := max(min(len(src)-at, r.taps), skip)
-			dst[i] = dot(src[min(at+skip, len(src)):], kernel[skip:end])
-		}
-		if phase++; phase == r.new {
-			phase = 0
-			origin += r.orig
-		}
-	}
+	// Kernels of later phases stand further to the right.
+	end := (len(dst)-1)/r.new*r.orig + r.first[r.new-1] + r.taps
+	padded := grow(&r.padded, max(end, r.before+len(src)))
+	clear(padded[:r.before])
+	clear(padded[r.before+copy(padded[r.before:], src):])
+	r.kernels.resample(dst, padded, r)
 }
 
-// dot returns the product of two vectors, the second at most as long as the first. Products are rounded before they are
-// added, so that the result is the same on every CPU.
-func dot(a, b []float32) float32 {
-	var s0, s1, s2, s3 float32
-	for len(a) >= 8 && len(b) >= 8 {
-		x, y := (*[8]float32)(a), (*[8]float32)(b)
-		s0 += float32(x[0] * y[0])
-		s1 += float32(x[1] * y[1])
-		s2 += float32(x[2] * y[2])
-		s3 += float32(x[3] * y[3])
-		s0 += float32(x[4] * y[4])
-		s1 += float32(x[5] * y[5])
-		s2 += float32(x[6] * y[6])
-		s3 += float32(x[7] * y[7])
-		a, b = a[8:], b[8:]
+// resample takes eight products at a time, and adds up their sums as vectors do.
+func (portable) resample(dst, src []float32, r *resampler) {
+	phase := 0
+	for i := range dst {
+		var s0, s1, s2, s3, s4, s5, s6, s7 float32
+		a, b := src[r.first[phase]:][:r.taps], r.kernel[phase*r.taps:][:r.taps]
+		for len(a) >= 8 && len(b) >= 8 {
+			x, y := (*[8]float32)(a), (*[8]float32)(b)
+			s0 += float32(x[0] * y[0])
+			s1 += float32(x[1] * y[1])
+			s2 += float32(x[2] * y[2])
+			s3 += float32(x[3] * y[3])
+			s4 += float32(x[4] * y[4])
+			s5 += float32(x[5] * y[5])
+			s6 += float32(x[6] * y[6])
+			s7 += float32(x[7] * y[7])
+			a, b = a[8:], b[8:]
+		}
+		dst[i] = ((s0 + s4) + (s2 + s6)) + ((s1 + s5) + (s3 + s7))
+		if phase++; phase == r.new {
+			phase = 0
+			src = src[min(r.orig, len(src)):]
+		}
 	}
-	for i, v := range b {
-		s0 += float32(a[i] * v)
-	}
-	return (s0 + s1) + (s2 + s3)
 }
