@@ -1,55 +1,57 @@
 package examples_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
 
-// TestStorage keeps the photos at each place, then destroys them so that the program can't notice: what it trains on then is what it kept.
+// TestStorage keeps the photos at each place. What is kept is served without the stages above it, until the photos change, even if their sizes and
+// times of change don't.
 func TestStorage(t *testing.T) {
 	bin := build(t, "../cmd/pipectl")
 	checkTable(t, bin)
 	for _, c := range []struct {
 		keep, compress string
 		bytes          int64
+		above          string // a stage
 	}{
-		{"read", "none", 1479627},
-		{"decoded", "none", 5763600 * 3}, // pixels of all photos
-		{"cropped", "none", 48 * 224 * 224 * 3},
-		{"cropped", "zstd", 48 * 224 * 224 * 3},
-		{"floats", "none", 48 * 224 * 224 * 3 * 4},
+		{"read", "none", 1479627, ""},
+		{"decoded", "none", 5763600 * 3, "prepare.decode"}, // pixels of all photos
+		{"cropped", "none", 48 * 224 * 224 * 3, "prepare.crop"},
+		{"cropped", "zstd", 48 * 224 * 224 * 3, "prepare.crop"},
+		{"floats", "none", 48 * 224 * 224 * 3 * 4, "prepare.normalize"},
 	} {
 		t.Run(c.keep+" "+c.compress, func(t *testing.T) {
 			dir := t.TempDir()
 			photos, file := filepath.Join(dir, "photos"), filepath.Join(dir, "storage.hcl")
 			content, err := os.ReadFile("storage/storage.hcl")
+			content = bytes.Replace(content, []byte("  train "), []byte("  bisect {\n    warmup = 1\n    steps  = 2\n  }\n  train "), 1)
 			if err := errors.Join(err, os.WriteFile(file, content, 0o666), os.CopyFS(photos, os.DirFS("photos/photos"))); err != nil {
 				t.Fatal(err)
 			}
-			train := func(keep string) error {
-				out, err := exec.Command(bin, "run", "-q", "--epochs", "1", "--var", "keep="+keep, "--var", "compress="+c.compress, "--var", "photos="+photos,
-					file).CombinedOutput()
-				if err != nil {
-					return fmt.Errorf("%w\n%s", err, out)
-				}
-				return nil
+			run := func(args ...string) (string, error) {
+				args = append([]string{"run", "-q", "--var", "keep=" + c.keep, "--var", "compress=" + c.compress, "--var", "photos=" + photos}, args...)
+				out, err := exec.Command(bin, append(args, file)...).CombinedOutput()
+				return string(out), err
 			}
-			if err := train(c.keep); err != nil {
-				t.Fatal(err)
+			if out, err := run("--epochs", "1"); err != nil {
+				t.Fatalf("%v\n%s", err, out)
 			}
 			checkStored(t, bin, dir, c.bytes, c.compress != "none")
-			destroy(t, photos)
-			if err := train(c.keep); err != nil {
-				t.Errorf("what is kept isn't served: %v", err)
+			idle := regexp.MustCompile(`"address":"` + c.above + `","workers":\d+,"items":0,`)
+			if out, err := run("--probe", "baseline", "--json"); err != nil || c.above != "" && !idle.MatchString(out) {
+				t.Errorf("what is kept isn't served: %v\n%s", err, out)
 			}
-			if train("nothing") == nil {
-				t.Error("photos that are destroyed can be decoded")
+			destroy(t, photos)
+			if out, err := run("--epochs", "1"); err == nil || !strings.Contains(out, "not a JPEG file") {
+				t.Errorf("what is kept of other photos is served: %v\n%s", err, out)
 			}
 		})
 	}
