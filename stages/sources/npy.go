@@ -2,13 +2,11 @@ package sources
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"iter"
 	"math"
 	"slices"
-	"unsafe"
 
 	"github.com/pipectl/pipectl/stages"
 	"github.com/pipectl/pipectl/stages/storage"
@@ -16,24 +14,29 @@ import (
 
 // NPY holds the attributes of `load "npy"`.
 type NPY struct {
-	Files   []stages.Path `hcl:"files" doc:"The .npy files, or patterns (\x60\"part-*.npy\"\x60; \x60{0..9}\x60 counts, on web servers too). Their rows count on from one to the next."`
-	Labels  []stages.Path `hcl:"labels,optional" doc:"The .npy files with a label for each row: int32, int64, uint16 or uint8 numbers of one dimension."`
-	Shuffle bool          `hcl:"shuffle,optional" doc:"Give each epoch's items in a new order, drawn from the experiment's seed."`
+	Files      []stages.Path `hcl:"files" doc:"The .npy files or .npz archives, or patterns (\x60\"part-*.npy\"\x60; \x60{0..9}\x60 counts, on web servers too). Their rows count on from one to the next."`
+	Array      string        `hcl:"array,optional" doc:"The array to take of each .npz archive, such as \x60\"x_train\"\x60; \x60\"\"\x60 for the only one."`
+	Labels     []stages.Path `hcl:"labels,optional" doc:"The .npy files or .npz archives with a label for each row: whole numbers of one dimension."`
+	LabelArray string        `hcl:"label_array,optional" doc:"The array with the labels of each .npz archive, such as \x60\"y_train\"\x60; \x60\"\"\x60 for the only one."`
+	Shuffle    bool          `hcl:"shuffle,optional" doc:"Give each epoch's items in a new order, drawn from the experiment's seed."`
 }
 
 func npyOperator() stages.Operator {
 	return stages.Operator{
 		Block:   stages.Load,
 		Type:    "npy",
-		Summary: "Reads the rows of numpy's .npy files.",
+		Summary: "Reads the rows of numpy's .npy files and .npz archives.",
 		Doc: `An item is a row: what an index of the array's first dimension gives. What it is follows from the array:
 
-- float32 of N×C×H×W is a tensor of C×H×W; of N×H×W, one of 1×H×W; of N×D, one of D×1×1; of N, one of 1×1×1;
+- float32, float64 or float16 of N×C×H×W is a tensor of C×H×W; of N×H×W, one of 1×H×W; of N×D, one of D×1×1; of N, one of 1×1×1. float64 is
+  rounded to float32, as numpy's astype does;
 - uint8 of N×H×W×3 is an image, and of N×H×W one in grey, whose values are given three times, for red, green and blue;
-- int32, int64 or uint16 of N×L is L tokens, which must fit in an int32; of N, one token.
+- whole numbers of other types, or bool, of N×L are L tokens, which must fit in an int32; of N, one token.
 
-Rows are read from the file one by one, so that an array may be larger than the memory. Arrays must be in C order and little-endian; the
-format's versions 1 to 3 are known: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html.`,
+Rows are read from the file one by one, so that an array may be larger than the memory. Arrays must be in C order; both byte orders and the
+format's versions 1 to 3 are known: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html. Of a .npz archive that
+numpy.savez wrote, rows are read from where they lie, without verifying the archive's checksums. What numpy.savez_compressed wrote is unpacked once, and verified, to a
+temporary file without a name, which goes with the process: it needs as much room in the temporary folder (` + "`TMPDIR`" + `) as the array takes.`,
 		New: func() any { return new(NPY) },
 	}
 }
@@ -42,21 +45,22 @@ format's versions 1 to 3 are known: https://numpy.org/doc/stable/reference/gener
 func npyType(h npyHeader) (stages.Type, error) {
 	row := h.dims[1:]
 	t := stages.Type{}
+	float, bytes := h.kind() == 'f', h.dtype[1:] == "u1"
 	switch dims := append(slices.Clone(row), 1, 1, 1); {
-	case h.dtype == "<f4" && len(row) <= 1:
+	case float && len(row) <= 1:
 		t = stages.TensorType(dims[0], 1, 1)
-	case h.dtype == "<f4" && len(row) == 2:
+	case float && len(row) == 2:
 		t = stages.TensorType(1, dims[0], dims[1])
-	case h.dtype == "<f4" && len(row) == 3:
+	case float && len(row) == 3:
 		t = stages.TensorType(dims[0], dims[1], dims[2])
-	case h.dtype == "|u1" && (len(row) == 2 || len(row) == 3 && row[2] == 3):
+	case bytes && (len(row) == 2 || len(row) == 3 && row[2] == 3):
 		t = stages.ImageType(dims[0], dims[1])
-	case h.dtype == "|u1":
+	case bytes:
 		return t, fmt.Errorf("uint8 arrays are images of N×H×W×3 or N×H×W, and this one is of %s", dimensions(h.dims))
-	case h.dtype != "<f4" && len(row) <= 1:
+	case !float && len(row) <= 1:
 		t = stages.Type{Kind: stages.Tokens, Shape: stages.Shape{dims[0]}}
 	default:
-		return t, fmt.Errorf("arrays of the type %q have at most %d dimensions, and this one is of %s; reshape it", h.dtype, map[bool]int{true: 4, false: 2}[h.dtype == "<f4"], dimensions(h.dims))
+		return t, fmt.Errorf("arrays of the type %q have at most %d dimensions, and this one is of %s; reshape it", h.dtype, map[bool]int{true: 4, false: 2}[float], dimensions(h.dims))
 	}
 	const mostRow = 2 << 30
 	if n := h.row() * h.width(); n > mostRow {
@@ -79,7 +83,7 @@ func dimensions(dims []int) string {
 // Validate reports files that can't be read or have no rows that can be items.
 func (s *NPY) Validate() []stages.Problem {
 	problems := checkFiles("files", s.Files, func(ctx context.Context, _ string, f storage.File) error {
-		h, err := readNpyHeader(ctx, f)
+		h, err := lookAtArray(ctx, f, "array", s.Array)
 		if err == nil {
 			_, err = npyType(h)
 		}
@@ -87,18 +91,20 @@ func (s *NPY) Validate() []stages.Problem {
 	})
 	if len(s.Labels) > 0 {
 		problems = append(problems, checkFiles("labels", s.Labels, func(ctx context.Context, _ string, f storage.File) error {
-			h, err := readNpyHeader(ctx, f)
+			h, err := lookAtArray(ctx, f, "label_array", s.LabelArray)
 			if err == nil {
 				err = labelArray(h)
 			}
 			return err
 		})...)
+	} else if s.LabelArray != "" {
+		problems = append(problems, stages.Problem{Attribute: "label_array", Summary: "Array of labels without files", Detail: "Say with labels which .npz archives have it, or leave label_array out."})
 	}
-	return problems
+	return slices.Compact(problems) // a wrong array is every file's
 }
 
 func labelArray(h npyHeader) error {
-	if h.dtype == "<f4" || len(h.dims) != 1 {
+	if h.kind() == 'f' || len(h.dims) != 1 {
 		return fmt.Errorf("labels are whole numbers of one dimension, and these are of the type %q and %s", h.dtype, dimensions(h.dims))
 	}
 	return nil
@@ -108,7 +114,7 @@ func labelArray(h npyHeader) error {
 func (s *NPY) Output() stages.Type {
 	var t stages.Type
 	checkFiles("files", s.Files[:min(1, len(s.Files))], func(ctx context.Context, _ string, f storage.File) error {
-		h, err := readNpyHeader(ctx, f)
+		h, err := lookAtArray(ctx, f, "array", s.Array)
 		if err == nil && t.Kind == stages.Unknown {
 			t, _ = npyType(h) // Validate tells of the error
 		}
@@ -125,24 +131,23 @@ func (s *NPY) Open(ctx context.Context, _ uint64) (stages.Source, error) {
 	src := new(npySource)
 	var err error
 	src.fileSet, err = openFiles(ctx, s.Files, func(set *fileSet, _ string, f storage.File) (int, error) {
-		h, err := readNpyHeader(ctx, f)
+		a, err := openArray(ctx, f, "array", s.Array)
 		if err != nil {
 			return 0, err
 		}
-		t, err := npyType(h)
-		if err == nil && len(set.firsts) > 0 && (t != src.typ || h.dtype != src.headers[0].dtype || h.row() != src.headers[0].row()) {
-			err = fmt.Errorf("its rows are %s of the type %q, and those of the files before it are %s of %q", t, h.dtype, src.typ, src.headers[0].dtype)
+		src.arrays = append(src.arrays, a)
+		t, err := npyType(a.npyHeader)
+		if first := src.arrays[0]; err == nil && len(set.firsts) > 0 && (t != src.typ || a.dtype != first.dtype || a.row() != first.row()) {
+			err = fmt.Errorf("its rows are %s of the type %q, and those of the files before it are %s of %q", t, a.dtype, src.typ, first.dtype)
 		}
-		src.typ, src.headers = t, append(src.headers, h)
-		return h.dims[0], err
+		src.typ = t
+		return a.dims[0], err
 	})
-	if err != nil {
-		return nil, err
+	if err == nil && len(s.Labels) > 0 {
+		err = src.readLabels(ctx, s.Labels, s.LabelArray)
 	}
-	if len(s.Labels) > 0 {
-		if err := src.readLabels(ctx, s.Labels); err != nil {
-			return nil, errors.Join(err, src.Close())
-		}
+	if err != nil {
+		return nil, errors.Join(err, src.Close())
 	}
 	return src, nil
 }
@@ -151,8 +156,8 @@ func (s *NPY) Open(ctx context.Context, _ uint64) (stages.Source, error) {
 type npySource struct {
 	*fileSet
 	typ     stages.Type
-	headers []npyHeader // of each file
-	labels  []int32     // nil without labels
+	arrays  []npyArray // of each file
+	labels  []int32    // nil without labels
 	classes int
 	buffers scratch
 
@@ -161,11 +166,16 @@ type npySource struct {
 
 // Close closes the files.
 func (s *npySource) Close() error {
-	err := s.fileSet.Close()
-	if s.labelFiles != nil {
-		err = errors.Join(err, s.labelFiles.Close())
+	var errs []error
+	for _, a := range s.arrays {
+		errs = append(errs, a.Close())
 	}
-	return err
+	for _, set := range []*fileSet{s.fileSet, s.labelFiles} {
+		if set != nil {
+			errs = append(errs, set.Close())
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // Files yields the paths of the files, the labels' too. It is nil where one isn't this machine's.
@@ -185,23 +195,24 @@ func (s *npySource) Versions() iter.Seq2[string, string] {
 }
 
 // readLabels reads the labels of all items.
-func (s *npySource) readLabels(ctx context.Context, paths []stages.Path) error {
+func (s *npySource) readLabels(ctx context.Context, paths []stages.Path, array string) error {
 	var err error
 	s.labelFiles, err = openFiles(ctx, paths, func(_ *fileSet, _ string, f storage.File) (int, error) {
-		h, err := readNpyHeader(ctx, f)
-		if err == nil {
-			err = labelArray(h)
-		}
+		a, err := openArray(ctx, f, "label_array", array)
 		if err != nil {
 			return 0, err
 		}
-		data := make([]byte, f.Size()-h.start)
-		if err := readAt(ctx, f, data, h.start); err != nil {
+		defer a.Close()
+		if err := labelArray(a.npyHeader); err != nil {
+			return 0, err
+		}
+		data := make([]byte, a.file.Size()-a.start)
+		if err := readAt(ctx, a.file, data, a.start); err != nil {
 			return 0, err
 		}
 		first := len(s.labels)
-		s.labels = append(s.labels, make([]int32, h.dims[0])...)
-		if err := convertInts(s.labels[first:], data, h); err != nil {
+		s.labels = append(s.labels, make([]int32, a.dims[0])...)
+		if err := a.ints(s.labels[first:], data); err != nil {
 			return 0, err
 		}
 		for i, l := range s.labels[first:] {
@@ -210,7 +221,7 @@ func (s *npySource) readLabels(ctx context.Context, paths []stages.Path) error {
 			}
 			s.classes = max(s.classes, int(l)+1)
 		}
-		return h.dims[0], nil
+		return a.dims[0], nil
 	})
 	if err != nil {
 		return err
@@ -232,19 +243,16 @@ func (s *npySource) Name(i int) string {
 // Read gives row i.
 func (s *npySource) Read(c *stages.Call, i int, out *stages.Element) (label int32, err error) {
 	file, row := s.locate(i)
-	f, h := s.files[file], s.headers[file]
-	size := h.row() * h.width()
-	off := h.start + int64(row)*int64(size)
+	a := &s.arrays[file]
+	size := a.row() * a.width()
+	off := a.start + int64(row)*int64(size)
 	if s.labels != nil {
 		label = s.labels[i]
 	}
 	shape := s.typ.Shape
-	switch s.typ.Kind {
-	case stages.Tensor:
-		return label, readFloats(c.Context, f, out.Tensor(shape[0], shape[1], shape[2]), off)
-	case stages.Image:
+	if s.typ.Kind == stages.Image {
 		dst := out.Image(shape[0], shape[1])
-		if err := readAt(c.Context, f, dst[len(dst)-size:], off); err != nil {
+		if err := readAt(c.Context, a.file, dst[len(dst)-size:], off); err != nil {
 			return 0, err
 		}
 		if size < len(dst) {
@@ -254,46 +262,19 @@ func (s *npySource) Read(c *stages.Call, i int, out *stages.Element) (label int3
 		}
 		return label, nil
 	}
+	if s.typ.Kind == stages.Tensor && a.asInMemory() {
+		return label, readAt(c.Context, a.file, bytesOf(out.Tensor(shape[0], shape[1], shape[2])), off)
+	}
 	buffer := s.buffers.get(size)
 	defer s.buffers.put(buffer)
-	if err := readAt(c.Context, f, *buffer, off); err != nil {
+	if err := readAt(c.Context, a.file, *buffer, off); err != nil {
 		return 0, err
 	}
+	if s.typ.Kind == stages.Tensor {
+		a.floats(out.Tensor(shape[0], shape[1], shape[2]), *buffer)
+		return label, nil
+	}
 	out.Type = s.typ
-	out.I32 = slices.Grow(out.I32[:0], h.row())[:h.row()]
-	return label, convertInts(out.I32, *buffer, h)
-}
-
-// readFloats fills values from a place in a file where they lie in little-endian order.
-func readFloats(ctx context.Context, f storage.File, values []float32, off int64) error {
-	data := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(values))), 4*len(values))
-	if err := readAt(ctx, f, data, off); err != nil {
-		return err
-	}
-	if binary.NativeEndian.Uint16([]byte{1, 0}) != 1 {
-		for i := range values {
-			values[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
-		}
-	}
-	return nil
-}
-
-// convertInts fills dst from an array's bytes.
-func convertInts(dst []int32, data []byte, h npyHeader) error {
-	for i := range dst {
-		switch h.dtype {
-		case "|u1":
-			dst[i] = int32(data[i])
-		case "<u2":
-			dst[i] = int32(binary.LittleEndian.Uint16(data[2*i:]))
-		case "<i4":
-			dst[i] = int32(binary.LittleEndian.Uint32(data[4*i:]))
-		case "<i8":
-			v := int64(binary.LittleEndian.Uint64(data[8*i:]))
-			if dst[i] = int32(v); int64(dst[i]) != v {
-				return fmt.Errorf("value %d is %d, which doesn't fit in an int32", i, v)
-			}
-		}
-	}
-	return nil
+	out.I32 = slices.Grow(out.I32[:0], a.row())[:a.row()]
+	return label, a.ints(out.I32, *buffer)
 }

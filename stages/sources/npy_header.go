@@ -19,6 +19,9 @@ type npyHeader struct {
 	start int64  // where the values begin
 }
 
+// kind returns a letter: f for floating-point numbers, i for whole numbers, u for those without a sign, b for truth values.
+func (h npyHeader) kind() byte { return h.dtype[1] }
+
 // width returns the bytes of a value.
 func (h npyHeader) width() int { return int(h.dtype[2] - '0') }
 
@@ -46,8 +49,6 @@ func readNpyHeader(ctx context.Context, f storage.File) (npyHeader, error) {
 		return npyHeader{}, err
 	}
 	switch {
-	case strings.HasPrefix(string(prefix), "PK\x03\x04"):
-		return npyHeader{}, errors.New("it is a .npz archive; save its arrays one by one with numpy.save")
 	case !strings.HasPrefix(string(prefix), npyMagic) || len(prefix) < len(start):
 		return npyHeader{}, fmt.Errorf("it doesn't start as a .npy file does, with %q and a header", npyMagic)
 	}
@@ -98,9 +99,13 @@ func parseNpyHeader(text string) (npyHeader, error) {
 	if !ok {
 		return h, errors.New("it is a structured array; save each of its fields by itself: numpy.save(path, a[field])")
 	}
-	switch h.dtype = descr; descr {
-	case "<f4", "|u1", "<i4", "<i8", "<u2":
-	case "|O":
+	h.dtype = descr
+	switch strings.TrimLeft(descr, "<>|=") {
+	case "f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "b1":
+		if len(descr) == 2 {
+			return h, fmt.Errorf("its values have the type %q, which doesn't say in which order their bytes are", descr)
+		}
+	case "O":
 		return h, errors.New("it holds Python objects, which can't be read without running code; save an array of numbers, of rows of one shape")
 	default:
 		return h, fmt.Errorf(`its values have the type %q; convert them before they are saved: a.astype("<f4") for numbers, "|u1" for images, "<i4" for tokens`, descr)

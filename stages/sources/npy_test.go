@@ -2,6 +2,7 @@ package sources
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"math"
 	"os"
@@ -53,6 +54,10 @@ func TestNPY(t *testing.T) {
 		{"int64.npy", ints},
 		{"int32.npy", ints},
 		{"uint16.npy", ints},
+		{"archive.npz", []item{
+			{Type: "float32 2×1×1", F32: []float32{0, 1}},
+			{Type: "float32 2×1×1", F32: []float32{2, 3}},
+		}},
 		{"labels.npy", []item{{Type: "int32 tokens [1]", I32: []int32{0}}, {Type: "int32 tokens [1]", I32: []int32{1}}, {Type: "int32 tokens [1]", I32: []int32{2}}}},
 	} {
 		t.Run(tt.file, func(t *testing.T) {
@@ -71,6 +76,94 @@ func TestNPY(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// TestNPYNumbers reads numbers of every type and order of bytes, from archives that are packed and that aren't, as numpy's astype
+// converts them.
+func TestNPYNumbers(t *testing.T) {
+	var want map[string][][]int64 // the bits of floats
+	if err := json.Unmarshal([]byte(golden(t, "numbers.json")), &want); err != nil {
+		t.Fatal(err)
+	}
+	for array, rows := range want {
+		for _, file := range []string{"numbers.npz", "packed.npz"} {
+			spec := &NPY{Files: []stages.Path{formats(file)}, Array: array}
+			if len(rows) == 3 {
+				spec.Labels, spec.LabelArray = []stages.Path{formats("packed.npz")}, "labels"
+			}
+			if got := spec.Validate(); got != nil {
+				t.Fatalf("%s: Validate() = %v", array, got)
+			}
+			var got [][]int64
+			for i, it := range items(t, opened(t, spec)) {
+				var row []int64
+				for _, v := range it.F32 {
+					row = append(row, int64(math.Float32bits(v)))
+				}
+				for _, v := range it.I32 {
+					row = append(row, int64(v))
+				}
+				got = append(got, row)
+				if len(rows) == 3 && int(it.Label) != []int{2, 0, 1}[i] {
+					t.Errorf("%s: row %d has the label %d", array, i, it.Label)
+				}
+			}
+			if diff := cmp.Diff(rows, got); diff != "" {
+				t.Errorf("%s, %s: %s", file, array, diff)
+			}
+		}
+	}
+	if len(want) != 21 {
+		t.Errorf("%d arrays", len(want))
+	}
+}
+
+func TestNPZProblems(t *testing.T) {
+	packed := golden(t, "packed.npz")
+	stored := golden(t, "archive.npz")
+	body := strings.Index(packed, "little_f2.npy") + 60
+	files := map[string]string{
+		"cut":       packed[:len(packed)-30],
+		"empty":     "PK\x05\x06" + strings.Repeat("\x00", 18),
+		"body":      packed[:body] + "\xff\xff\xff\xff" + packed[body+4:],
+		"checksum":  strings.Replace(packed, packed[14:18], "1234", 2), // the first member's
+		"encrypted": strings.Replace(stored, "PK\x01\x02"+stored[strings.Index(stored, "PK\x01\x02")+4:][:4]+"\x00", "PK\x01\x02"+stored[strings.Index(stored, "PK\x01\x02")+4:][:4]+"\x01", 1),
+	}
+	dir := folder(t, files)
+	for _, tt := range []struct {
+		file, array string
+		want        string
+	}{
+		{"numbers.npz", "big_f9", `There is no array "big_f9". Did you mean "big_f2"? There are: `},
+		{"packed.npz", "", `There are the arrays little_f2, `},
+		{"vectors.npy", "a", "Only the arrays of .npz archives have names, and there is a file that is none. Leave array out."},
+		{"cut", "labels", "it is no whole .npz archive: zip: not a valid zip file"},
+		{"empty", "", "it is a .npz archive without an array"},
+		{"encrypted", "", "a.npy is encrypted; write it with numpy.savez"},
+		{"body", "little_f2", "unpacking little_f2.npy: flate: corrupt input before offset "},
+		{"checksum", "little_f2", "unpacking little_f2.npy: zip: checksum error"},
+	} {
+		path := formats(tt.file)
+		if files[tt.file] != "" {
+			path = in(dir, tt.file)[0]
+		}
+		spec := &NPY{Files: []stages.Path{path}, Array: tt.array}
+		if got := spec.Validate(); len(got) != 1 || !strings.Contains(got[0].Detail, tt.want) {
+			t.Errorf("%s: %v, want %s", tt.file, got, tt.want)
+		}
+		src, err := spec.Open(t.Context(), 1)
+		if err == nil {
+			src.Close()
+		}
+		if !strings.Contains(text(err), tt.want) {
+			t.Errorf("%s: %v, want %s", tt.file, err, tt.want)
+		}
+	}
+	spec := &NPY{Files: []stages.Path{formats("vectors.npy")}, LabelArray: "y"}
+	want := []stages.Problem{{Attribute: "label_array", Summary: "Array of labels without files", Detail: "Say with labels which .npz archives have it, or leave label_array out."}}
+	if diff := cmp.Diff(want, spec.Validate()); diff != "" {
+		t.Error(diff)
 	}
 }
 
@@ -152,9 +245,7 @@ func TestNPYProblems(t *testing.T) {
 		{"dimensions", `arrays of the type "<i4" have at most 2 dimensions, and this one is of 1×2×1; reshape it`},
 		{"five", `arrays of the type "<f4" have at most 4 dimensions, and this one is of 1×1×1×1×2; reshape it`},
 		{"python2", ""},
-		{"archive.npz", "it is a .npz archive; save its arrays one by one with numpy.save"},
-		{"big.npy", `its values have the type ">f4"; convert them before they are saved: a.astype("<f4") for numbers, "|u1" for images, "<i4" for tokens`},
-		{"double.npy", `its values have the type "<f8"; convert them before they are saved: a.astype("<f4") for numbers, "|u1" for images, "<i4" for tokens`},
+		{"complex.npy", `its values have the type "<c8"; convert them before they are saved: a.astype("<f4") for numbers, "|u1" for images, "<i4" for tokens`},
 		{"fortran.npy", "it is in Fortran order, so that its rows aren't in one piece; save numpy.ascontiguousarray(a)"},
 		{"object.npy", "it holds Python objects, which can't be read without running code; save an array of numbers, of rows of one shape"},
 		{"record.npy", "it is a structured array; save each of its fields by itself: numpy.save(path, a[field])"},
@@ -231,7 +322,7 @@ func TestNPYExtremes(t *testing.T) {
 }
 
 func FuzzNPY(f *testing.F) {
-	for _, name := range []string{"vectors.npy", "planes.npy", "images.npy", "grey.npy", "int64.npy", "fortran.npy", "record.npy"} {
+	for _, name := range []string{"vectors.npy", "planes.npy", "images.npy", "grey.npy", "int64.npy", "fortran.npy", "record.npy", "archive.npz", "packed.npz"} {
 		data, err := os.ReadFile(string(formats(name)))
 		if err != nil {
 			f.Fatal(err)
@@ -244,9 +335,12 @@ func FuzzNPY(f *testing.F) {
 			t.Fatal(err)
 		}
 		spec := &NPY{Files: []stages.Path{stages.Path(path)}}
+		if strings.HasPrefix(string(data), "PK") {
+			spec.Array = "big_f8"
+		}
 		src, err := spec.Open(t.Context(), 1)
-		if (err == nil) != (spec.Validate() == nil) {
-			t.Fatalf("Open: %v, Validate: %v", err, spec.Validate())
+		if problems := spec.Validate(); err == nil && problems != nil || err != nil && problems == nil && spec.Array == "" { // only Open unpacks all
+			t.Fatalf("Open: %v, Validate: %v", err, problems)
 		}
 		if err != nil {
 			return

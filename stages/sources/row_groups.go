@@ -136,6 +136,23 @@ func (s *spoolFile) write(p []byte) (off int64, err error) {
 	return off, nil
 }
 
+// fill writes all that r gives. Errors of r are given as they are.
+func (s *spoolFile) fill(r io.Reader) error {
+	buffer := make([]byte, spoolChunk)
+	for {
+		n, err := r.Read(buffer)
+		if _, e := s.write(buffer[:n]); e != nil {
+			return e
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
 func (s *spoolFile) read(p []byte, off int64) error {
 	if _, err := s.file.ReadAt(p, off); err != nil && (len(p) > 0 || !errors.Is(err, io.EOF)) {
 		return fmt.Errorf("reading what was unpacked: %w", withoutPath(err))

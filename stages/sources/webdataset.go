@@ -4,13 +4,11 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
 	"maps"
-	"math"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -370,9 +368,7 @@ func (s *wdsSource) readArray(ctx context.Context, f storage.File, it *wdsSample
 	values := (*buffer)[h.start:]
 	switch t.Kind {
 	case stages.Tensor:
-		for i := range out.Tensor(t.Shape[0], t.Shape[1], t.Shape[2]) {
-			out.F32[i] = math.Float32frombits(binary.LittleEndian.Uint32(values[4*i:]))
-		}
+		h.floats(out.Tensor(t.Shape[0], t.Shape[1], t.Shape[2]), values)
 	case stages.Image:
 		dst := out.Image(t.Shape[0], t.Shape[1])
 		if len(values) == len(dst) {
@@ -385,7 +381,7 @@ func (s *wdsSource) readArray(ctx context.Context, f storage.File, it *wdsSample
 	case stages.Tokens:
 		out.Type = stages.Type{Kind: stages.Tokens, Shape: stages.Shape{h.row()}}
 		out.I32 = slices.Grow(out.I32[:0], h.row())[:h.row()]
-		return convertInts(out.I32, values, h)
+		return h.ints(out.I32, values)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 """Makes the files that the tests of the formats read. Made with Python 3.11 and numpy 1.24.2: /usr/bin/python3 make.py"""
 
 import csv
+import json
 import os
 import struct
 
@@ -41,12 +42,29 @@ save("int64.npy", (3, 2), "<i8")
 save("int32.npy", (3, 2), "<i4")
 save("uint16.npy", (3, 2), "<u2")
 save("labels.npy", (3,), "<i8")
-save("big.npy", (2, 2), ">f4")
-save("double.npy", (2, 2), "<f8")
+save("complex.npy", (2, 2), "<c8")
 save("fortran.npy", (2, 3), "<f4", fortran=True)
 save("object.npy", (2,), "O", allow_pickle=True)
 np.save(file("record.npy"), np.zeros(2, [("a", "<f4"), ("b", "<i4")]))
-np.savez(file("archive.npz"), a=np.zeros(2))
+# Numbers of every type, whose extremes come first and last, and what astype makes of them.
+numbers = {}
+for order in "<>":
+    for kind in ["f2", "f4", "f8"]:
+        info = np.finfo(kind)
+        with np.errstate(over="ignore"):
+            a = np.array([[info.max, info.min, info.tiny], [info.smallest_subnormal, -0.0, 1 / 3], [np.inf, -np.inf, 0.1]])
+        numbers[order + kind] = a.astype(order + kind)
+    for kind in ["i1", "i2", "i4", "u2", "u4", "i8", "u8"]:
+        info = np.iinfo("i4" if np.dtype(kind).itemsize >= 4 else kind)
+        low = 0 if kind[0] == "u" else info.min
+        numbers[order + kind] = np.array([[info.max, low], [1, 258 % (info.max + 1)]]).astype(order + kind)
+numbers["b1"] = np.array([[True, False], [False, True]])
+np.savez(file("numbers.npz"), **{name.replace("<", "little_").replace(">", "big_"): a for name, a in numbers.items()})
+np.savez_compressed(file("packed.npz"), **{name.replace("<", "little_").replace(">", "big_"): a for name, a in numbers.items()}, labels=np.array([2, 0, 1], "u1"))
+with open(file("numbers.json"), "w") as f, np.errstate(over="ignore"):
+    json.dump({name.replace("<", "little_").replace(">", "big_"): (a.astype("f4").view("u4") if a.dtype.kind == "f" else a.astype("i4")).tolist() for name, a in numbers.items()}, f)
+
+np.savez(file("archive.npz"), a=np.arange(4, dtype="<f4").reshape(2, 2))
 
 # csv: as Python's csv module writes it, which ends lines in CRLF and quotes commas, quotes and line ends.
 with open(file("python.csv"), "w", newline="", encoding="utf-8-sig") as f:
