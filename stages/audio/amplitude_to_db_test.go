@@ -50,6 +50,33 @@ func TestAmplitudeToDBNotFinite(t *testing.T) {
 	}
 }
 
+// Logarithms are those of package math, rounded, in all but few cases; all kernels give the same bits.
+func TestLogarithms(t *testing.T) {
+	inf := float32(math.Inf(1))
+	src := []float32{0, -1, 1e-10, 1e-40, 1, 0.99999994, 1.0000001, math.Sqrt2, math.Sqrt2 / 2, 10, math.MaxFloat32, inf, -inf}
+	for v := float32(1e-11); v < inf; v *= 1.0007 {
+		src = append(src, v)
+	}
+	got, want := make([]float32, len(src)), make([]float32, len(src))
+	fastKernels().logarithms(got, src, 20)
+	portable{}.logarithms(want, src, 20)
+	other := 0
+	for i, v := range src {
+		if got[i] != want[i] {
+			t.Errorf("%v: %v, want %v", v, got[i], want[i])
+		}
+		if exact := 20 * float32(math.Log10(float64(max(v, leastAmplitude)))); got[i] != exact {
+			other++
+			if math.Abs(float64(got[i]-exact)) > 1e-7*math.Abs(float64(exact)) {
+				t.Errorf("%v: %v, want %v", v, got[i], exact)
+			}
+		}
+	}
+	if other > len(src)/1000 {
+		t.Errorf("%d of %d values are others", other, len(src))
+	}
+}
+
 func BenchmarkAmplitudeToDB(b *testing.B) {
 	in := noise(1, 80*1000)
 	in.Tensor(1, 80, 1000)

@@ -20,6 +20,8 @@ type kernels interface {
 	filter(dst []float32, stride, n int, values []float32, f *melFilters)
 	// resample fills dst with the products of r's kernels, phase by phase, and what stands under them in src.
 	resample(dst, src []float32, r *resampler)
+	// logarithms fills dst with factor times the decimal logarithms of src, of leastAmplitude at least.
+	logarithms(dst, src []float32, factor float32)
 }
 
 type portable struct{}

@@ -2,6 +2,7 @@
 
 #include "kernels_avx2.h"
 
+#include <float.h>
 #include <immintrin.h>
 #include <string.h>
 
@@ -164,5 +165,27 @@ AVX2 void audio_resample(float *dst, ptrdiff_t n, const float *src, const ptrdif
 			phase = 0;
 			src += step;
 		}
+	}
+}
+
+// The logarithms of 4 values, at least the least normal number.
+INLINE __m128 logarithms4(__m128 v, const double *series) {
+	const __m256i to_root = _mm256_set1_epi64x((0x3FFLL << 52) - (0x3FE6A09ELL << 32)), bias = _mm256_set1_epi64x(0x3FFLL << 52);
+	const __m256i whole = _mm256_set1_epi64x(0x433LL << 52); // 2^52, whose fraction is a whole number
+	const __m256d one = _mm256_set1_pd(1);
+	__m256i bits = _mm256_castpd_si256(_mm256_cvtps_pd(v)), exponent = _mm256_srli_epi64(_mm256_add_epi64(bits, to_root), 52);
+	__m256d m = _mm256_castsi256_pd(_mm256_add_epi64(_mm256_sub_epi64(bits, _mm256_slli_epi64(exponent, 52)), bias));
+	__m256d s = _mm256_div_pd(_mm256_sub_pd(m, one), _mm256_add_pd(m, one)), z = _mm256_mul_pd(s, s), sum = _mm256_set1_pd(series[7]);
+	for (int k = 6; k >= 0; k--) sum = _mm256_add_pd(_mm256_mul_pd(sum, z), _mm256_set1_pd(series[k]));
+	__m256d e = _mm256_sub_pd(_mm256_castsi256_pd(_mm256_or_si256(exponent, whole)), _mm256_set1_pd(0x1p52 + 0x3FF));
+	return _mm256_cvtpd_ps(_mm256_add_pd(_mm256_mul_pd(e, _mm256_set1_pd(0.30102999566398119521)), _mm256_mul_pd(s, sum)));
+}
+
+AVX2 void audio_logarithms(float *dst, const float *src, ptrdiff_t n, float factor, float least, const double *series) {
+	for (ptrdiff_t i = 0; i < n; i += 8) {
+		row v = _mm256_max_ps(all(least), load(src + i)); // NaN stays
+		row log = _mm256_set_m128(logarithms4(_mm256_extractf128_ps(v, 1), series), logarithms4(_mm256_castps256_ps128(v), series));
+		row finite = _mm256_cmp_ps(v, all(FLT_MAX), _CMP_LE_OQ);
+		store(dst + i, _mm256_blendv_ps(v, mul(all(factor), log), finite));
 	}
 }

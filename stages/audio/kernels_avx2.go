@@ -16,6 +16,8 @@ package audio
 // #cgo nocallback audio_filter
 // #cgo noescape audio_resample
 // #cgo nocallback audio_resample
+// #cgo noescape audio_logarithms
+// #cgo nocallback audio_logarithms
 // #include "kernels_avx2.h"
 import "C"
 
@@ -61,6 +63,12 @@ func (avx2) filter(dst []float32, stride, n int, values []float32, f *melFilters
 func (avx2) resample(dst, src []float32, r *resampler) {
 	C.audio_resample(floats(dst), C.ptrdiff_t(len(dst)), floats(src), (*C.ptrdiff_t)(unsafe.Pointer(unsafe.SliceData(r.first))), C.ptrdiff_t(r.new),
 		C.ptrdiff_t(r.orig), floats(r.kernel), C.ptrdiff_t(r.taps))
+}
+
+func (avx2) logarithms(dst, src []float32, factor float32) {
+	whole := len(src) &^ 7
+	C.audio_logarithms(floats(dst), floats(src), C.ptrdiff_t(whole), C.float(factor), C.float(leastAmplitude), (*C.double)(&logSeries[0]))
+	portable{}.logarithms(dst[whole:], src[whole:], factor)
 }
 
 func floats(f []float32) *C.float { return (*C.float)(unsafe.SliceData(f)) }

@@ -33,4 +33,8 @@ void audio_filter(float *dst, ptrdiff_t stride, ptrdiff_t n, const float *values
 // stands from its place in first on in src, which advances by step after each turn.
 void audio_resample(float *dst, ptrdiff_t n, const float *src, const ptrdiff_t *first, ptrdiff_t phases, ptrdiff_t step, const float *kernel, ptrdiff_t taps);
 
+// audio_logarithms fills dst with factor times the decimal logarithms of n values, a multiple of 8, of least at least. series has
+// the 8 coefficients by which they are computed.
+void audio_logarithms(float *dst, const float *src, ptrdiff_t n, float factor, float least, const double *series);
+
 #endif
