@@ -279,7 +279,7 @@ func (b *block) isPath(attribute string) bool {
 	return f != nil && (f.dst.Type() == reflect.TypeFor[stages.Path]() || f.dst.Type() == reflect.TypeFor[[]stages.Path]())
 }
 
-// settings returns the effective values of the block's attributes.
+// settings returns the effective values of the block's attributes, without what is secret in URLs, as they are shown and stored.
 func (b *block) settings() []engine.Setting {
 	var all []engine.Setting
 	if b.typ != "" {
@@ -287,7 +287,7 @@ func (b *block) settings() []engine.Setting {
 	}
 	for _, f := range b.fields {
 		if f.state == done && !f.faulty && !f.value.IsNull() && !(b.onDevice() && slices.Contains(hostAttributes(), f.attribute.Name)) {
-			all = append(all, engine.Setting{Address: b.address, Attribute: f.attribute.Name, Value: literal(f.value)})
+			all = append(all, engine.Setting{Address: b.address, Attribute: f.attribute.Name, Value: storage.RedactedText(literal(f.value))})
 		}
 	}
 	return all

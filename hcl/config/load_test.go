@@ -247,6 +247,11 @@ func TestPaths(t *testing.T) {
 	if got := c.Stages[0].Spec.(*folder).Path; got != "s3://bucket/items/../x y" {
 		t.Errorf("the URL has become %s", got)
 	}
+	const secret = "https://user:secret@host/a?sig=secret"
+	d := load(t, config.Options{Path: write(t, map[string]string{"x.hcl": strings.Replace(text, `path = "items"`, `path = "`+secret+`"`, 1)})}).Experiments[0]
+	if got := d.Stages[0].Spec.(*folder).Path; got != secret || strings.Contains(config.Render(d), "secret") {
+		t.Errorf("the path is %s in\n%s", got, config.Render(d))
+	}
 }
 
 // TestReferences checks what a reference to an attribute gives.

@@ -23,6 +23,7 @@ import (
 	"github.com/pipectl/pipectl/internal/pagecache"
 	"github.com/pipectl/pipectl/results"
 	"github.com/pipectl/pipectl/stages"
+	"github.com/pipectl/pipectl/stages/storage"
 )
 
 // session is the run of one experiment, from opening its data set to what it found.
@@ -203,7 +204,7 @@ func (r *session) begin(ctx context.Context) error {
 	r.stored, err = r.store.Begin(ctx, results.Start{
 		Experiment: r.pipeline.Plan.Experiment,
 		Kind:       r.options.kind(),
-		Args:       r.args,
+		Args:       redacted(r.args),
 		Version:    buildVersion().Version,
 		Path:       path,
 		File:       config.Render(r.experiment),
@@ -378,4 +379,13 @@ func (r *session) databaseArgument() string {
 		path = "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 	}
 	return "--db " + path
+}
+
+// redacted returns arguments without what is secret in URLs.
+func redacted(args []string) []string {
+	args = slices.Clone(args)
+	for i := range args {
+		args[i] = storage.RedactedText(args[i])
+	}
+	return args
 }

@@ -10,7 +10,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"net/url"
 	"strconv"
 	"time"
 )
@@ -176,19 +175,4 @@ func failed(op, path string, err error) error {
 		return nil
 	}
 	return &fs.PathError{Op: op, Path: Redacted(path), Err: err}
-}
-
-// Redacted returns a path as messages may show it: without a password, and without a query, in which signatures stand.
-func Redacted(path string) string {
-	if !Remote(path) || path[:2] == "s3" {
-		return path
-	}
-	u, err := url.Parse(path)
-	if err != nil {
-		return "a URL that can't be read"
-	}
-	if u.RawQuery != "" {
-		u.RawQuery = "…"
-	}
-	return u.Redacted()
 }
