@@ -278,6 +278,11 @@ func (o *object) get(ctx context.Context, off, n int64) (*reply, error) {
 
 // parseReply reads the head of the reply to a request for what is at off.
 func parseReply(resp *http.Response, off int64) (*reply, error) {
+	switch encoding := resp.Header.Get("Content-Encoding"); {
+	case resp.StatusCode >= 300:
+	case encoding != "" && encoding != "identity" && encoding != "aws-chunked": // which S3 stores though it has undone it
+		return nil, fmt.Errorf("the server sends the file compressed (Content-Encoding: %s), though it was asked not to, so that no place in it can be found: have it sent or stored as it is", encoding)
+	}
 	r := &reply{size: resp.ContentLength}
 	r.version, r.strong = validators(resp.Header)
 	unit, rest, _ := strings.Cut(resp.Header.Get("Content-Range"), " ")

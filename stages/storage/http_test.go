@@ -299,6 +299,31 @@ func TestChanged(t *testing.T) {
 	}
 }
 
+// TestEncoded refuses what a server has compressed on its own account, and takes what S3 only says so of.
+func TestEncoded(t *testing.T) {
+	for encoding, want := range map[string]string{
+		"identity":    "",
+		"aws-chunked": "",
+		"gzip": "open http://user:xxxxx@host/dir/a%20b.tar?…: the server sends the file compressed (Content-Encoding: gzip), though it was asked not to, so that no place in it can be " +
+			"found: have it sent or stored as it is",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			site := &site{data: random(1000)}
+			c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Encoding", encoding)
+				site.ServeHTTP(w, r)
+			})
+			f, err := c.Open(t.Context(), url1)
+			if message(err) != want {
+				t.Errorf("%s: error %v", encoding, err)
+			}
+			if err == nil {
+				f.Close()
+			}
+		})
+	}
+}
+
 // TestValidators takes for a version only what no other content can have.
 func TestValidators(t *testing.T) {
 	const changed, soon, later = "Fri, 02 Jan 2026 03:04:05 GMT", "Fri, 02 Jan 2026 03:05:04 GMT", "Fri, 02 Jan 2026 03:05:05 GMT"
