@@ -46,7 +46,7 @@ func (p *Pipeline) setKeepers(ctx context.Context) error {
 			return &StageError{Address: c.Address(), Err: fmt.Errorf("telling whether its cache is up to date: %w", err)}
 		}
 		keeper := &keeper{boundary: k, checkpoint: c, warn: func(format string, args ...any) { p.warn(c.Address(), fmt.Sprintf(format, args...)) }}
-		keeper.current = func() (cache.Key, error) { return p.fingerprint(context.WithoutCancel(ctx), k) }
+		keeper.current = func() (cache.Key, error) { return p.fingerprint(ctx, k) }
 		keeper.settings = cache.Settings{Key: key, Places: plan.Items, Limit: int64(c.Limit), Compress: c.Compress, Unmapped: plan.Experiment.Bisect.Cold,
 			About: cache.About{Experiment: plan.Experiment.Name, Checkpoint: c.Name, After: plan.Experiment.Stages[k-1].Address}}
 		p.keepers = append(p.keepers, keeper)
@@ -167,6 +167,9 @@ func (k *keeper) seal() {
 		return
 	}
 	key, err := k.current()
+	if errors.Is(err, context.Canceled) { // the run is interrupted
+		return
+	}
 	if err == nil && key != k.settings.Key {
 		err = errors.New("the data set has changed while it was filled")
 	}
