@@ -30,11 +30,17 @@ func TestRemote(t *testing.T) {
 		{"npy", func(at string) stages.SourceSpec {
 			return &NPY{Files: []stages.Path{stages.Path(at + "vectors.npy")}, Labels: []stages.Path{stages.Path(at + "labels.npy")}}
 		}},
+		{"npz", func(at string) stages.SourceSpec {
+			return &NPY{Files: []stages.Path{stages.Path(at + "packed.npz")}, Array: "big_f8", Labels: []stages.Path{stages.Path(at + "packed.npz")}, LabelArray: "labels"}
+		}},
+		{"stored npz", func(at string) stages.SourceSpec {
+			return &NPY{Files: []stages.Path{stages.Path(at + "numbers.npz")}, Array: "little_f4"}
+		}},
 		{"text_lines", func(at string) stages.SourceSpec {
 			return &TextLines{Files: []stages.Path{stages.Path(at + "make.py")}}
 		}},
 		{"tfrecord", func(at string) stages.SourceSpec {
-			return newTFRecord("tokens", stages.Path(at+"packed.tfrecord"), stages.Path(at+"unpacked.tfrecord"))
+			return newTFRecord("tokens", stages.Path(at+"packed.tfrecord"), stages.Path(at+"unpacked.tfrecord"), stages.Path(at+"gzip.tfrecord"))
 		}},
 		{"parquet", func(at string) stages.SourceSpec {
 			s := newParquet("embedding", stages.Path(at+"{arrow_pages,duckdb_gzip}.parquet"))

@@ -30,7 +30,10 @@ func tfRecordOperator() stages.Operator {
 where it is, or is skipped and counted with ` + "`on_error = \"skip\"`" + `. Where the damage hides where the next record starts, the rest of the file counts as one item.
 
 The files have no index, so that one is made when they are opened (8 bytes of memory for each record). On this machine that reads little more
-than the records' headers; a file elsewhere is fetched whole for it once. Compressed files must be unpacked first.`,
+than the records' headers; a file elsewhere is fetched whole for it once. A file that
+is compressed as a whole, by TFRecordOptions' GZIP or ZLIB, is unpacked then to a temporary file without a name, which goes with the process: it needs as
+much room in the temporary folder (` + "`TMPDIR`" + `) as the records take. Where it can't be unpacked to its end, that is an
+error; places of records are those in what was unpacked.`,
 		New: func() any { return &TFRecord{Sample: Sample{Output: "auto"}} },
 	}
 }
@@ -61,15 +64,23 @@ func (s *TFRecord) Shuffled() bool { return s.Shuffle }
 func (s *TFRecord) look() (stages.Type, []stages.Problem) {
 	var form recordForm
 	problems := checkFiles("files", s.Files, func(ctx context.Context, _ string, f storage.File) error {
-		most := 1
+		table := crc32.MakeTable(crc32.Castagnoli)
+		most, start := 1, int64(recordHeader)
 		if !form.known {
-			most = learnFrom
+			most, start = learnFrom, learnBytes
+		}
+		p, err := packingOf(ctx, table, f)
+		if err == nil && p != nil {
+			f, err = p.startOf(ctx, f, start)
+		}
+		if err != nil {
+			return err
 		}
 		x, err := indexRecords(f.Size(), most, fileHeaders(ctx, f))
 		if err != nil {
 			return err
 		}
-		return s.learn(ctx, crc32.MakeTable(crc32.Castagnoli), f, x, &form)
+		return s.learn(ctx, table, f, x, &form)
 	})
 	return form.typ, problems
 }
@@ -83,6 +94,9 @@ type recordForm struct {
 
 // learnFrom is how many records of a file are tried before the next is.
 const learnFrom = 16
+
+// learnBytes is how much of a compressed file is unpacked for them.
+const learnBytes = 16 << 20
 
 // learn finds form by the first record of a file that isn't damaged, unless it is known.
 func (s *TFRecord) learn(ctx context.Context, table *crc32.Table, f storage.File, x recordIndex, form *recordForm) error {
@@ -117,8 +131,21 @@ func (s *TFRecord) Open(ctx context.Context, _ uint64) (stages.Source, error) {
 	src := &recordSource{spec: *s, table: crc32.MakeTable(crc32.Castagnoli)}
 	var err error
 	src.fileSet, err = openFiles(ctx, s.Files, func(set *fileSet, path string, f storage.File) (int, error) {
+		p, err := packingOf(ctx, src.table, f)
+		if err != nil {
+			return 0, err
+		}
+		if p != nil {
+			spool, err := p.spool(ctx, set.client, path)
+			if err != nil {
+				return 0, err
+			}
+			src.spools = append(src.spools, spool)
+			f = unpackedMember{f, spool.file, spool.end.Load()}
+		}
+		src.records = append(src.records, f)
 		header := fileHeaders(ctx, f)
-		if storage.Remote(path) {
+		if p == nil && storage.Remote(path) {
 			r, err := set.client.Stream(ctx, path)
 			if err != nil {
 				return 0, err
@@ -133,11 +160,11 @@ func (s *TFRecord) Open(ctx context.Context, _ uint64) (stages.Source, error) {
 		src.index = append(src.index, x)
 		return x.items(), s.learn(ctx, src.table, f, x, &src.form)
 	})
-	if err != nil {
-		return nil, err
+	if err == nil && !src.form.known {
+		err = errors.New("no record can be read: all that were tried are damaged")
 	}
-	if !src.form.known {
-		return nil, errors.Join(errors.New("no record can be read: all that were tried are damaged"), src.Close())
+	if err != nil {
+		return nil, errors.Join(err, src.Close())
 	}
 	return src, nil
 }
@@ -147,9 +174,23 @@ type recordSource struct {
 	*fileSet
 	spec    TFRecord
 	form    recordForm
-	index   []recordIndex // of each file
+	records []storage.File // each file, or what was unpacked of it
+	index   []recordIndex  // of each file
+	spools  []*spoolFile
 	table   *crc32.Table
 	buffers scratch
+}
+
+// Close closes the files, and gives up what was unpacked.
+func (s *recordSource) Close() error {
+	var errs []error
+	for _, spool := range s.spools {
+		errs = append(errs, spool.Close())
+	}
+	if s.fileSet != nil {
+		errs = append(errs, s.fileSet.Close())
+	}
+	return errors.Join(errs...)
 }
 
 func (s *recordSource) Classes() int { return s.spec.Classes }
@@ -173,7 +214,7 @@ func (s *recordSource) Read(c *stages.Call, i int, out *stages.Element) (int32, 
 	}
 	buffer := s.buffers.get(int(size))
 	defer s.buffers.put(buffer)
-	e, err := readRecord(c.Context, s.table, s.files[file], x.starts[record], *buffer)
+	e, err := readRecord(c.Context, s.table, s.records[file], x.starts[record], *buffer)
 	if err != nil {
 		return 0, err
 	}

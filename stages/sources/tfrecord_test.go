@@ -1,9 +1,11 @@
 package sources
 
 import (
+	"compress/gzip"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -77,7 +79,7 @@ func TestTFRecord(t *testing.T) {
 			{Type: "float32 1×1×1", F32: []float32{1 << 40}}, {Type: "float32 1×1×1", F32: []float32{1 << 40}}, {Type: "float32 1×1×1", F32: []float32{1 << 40}},
 		}},
 	} {
-		for file, second := range map[string]int{"packed.tfrecord": 215, "unpacked.tfrecord": 213} {
+		for file, second := range map[string]int{"packed.tfrecord": 215, "unpacked.tfrecord": 213, "gzip.tfrecord": 215, "zlib.tfrecord": 215} {
 			t.Run(tt.feature+" "+file, func(t *testing.T) {
 				path := formats(file)
 				spec := newTFRecord(tt.feature, path, written(t, "empty", ""))
@@ -155,6 +157,43 @@ func TestTFRecordDamage(t *testing.T) {
 	}
 }
 
+// TestTFRecordPacked reads compressed files that are damaged, and others that only begin as such do.
+func TestTFRecordPacked(t *testing.T) {
+	gz, zlib := golden(t, "gzip.tfrecord"), golden(t, "zlib.tfrecord")
+	for _, tt := range []struct{ name, file, want string }{
+		{"two parts", gz + gz, ""},
+		{"cut", gz[:len(gz)-20], "it is compressed by gzip, and can't be unpacked: unexpected EOF"},
+		{"checksum", gz[:len(gz)-8] + "1234" + gz[len(gz)-4:], "it is compressed by gzip, and can't be unpacked: gzip: invalid checksum"},
+		{"body", gz[:100] + "\xff\xff\xff\xff" + gz[104:], "it is compressed by gzip, and can't be unpacked: flate: corrupt input before offset 105"},
+		{"header", gz[:2] + "\x09" + gz[3:], "it is compressed by gzip, and can't be unpacked: gzip: invalid header"},
+		{"zlib's checksum", zlib[:len(zlib)-1] + "x", "it is compressed by zlib, and can't be unpacked: zlib: invalid checksum"},
+		{"zlib, cut", zlib[:len(zlib)-20], "it is compressed by zlib, and can't be unpacked: unexpected EOF"},
+		{"a length like gzip's magic", framed(oneFeature("tokens", message(3, message(1, strings.Repeat("\x01", 0x8b1f-28))))), ""},
+	} {
+		spec := newTFRecord("tokens", written(t, "records", tt.file))
+		var got string
+		if problems := spec.Validate(); problems != nil {
+			got = problems[0].Detail
+		}
+		if _, want, _ := strings.Cut(got, "can't be used: "); want != tt.want && want != tt.want+"." {
+			t.Errorf("%s: Validate() = %s, want %s", tt.name, got, tt.want)
+		}
+		src, err := spec.Open(t.Context(), 1)
+		if err == nil {
+			_, err = src.Read(&stages.Call{Context: t.Context()}, src.Len()-1, new(stages.Element))
+			if e := src.Close(); e != nil {
+				t.Error(e)
+			}
+		}
+		if !strings.HasSuffix(text(err), tt.want) || err != nil && tt.want == "" {
+			t.Errorf("%s: %v, want %s", tt.name, err, tt.want)
+		}
+	}
+	if first := framed(oneFeature("tokens", message(3, message(1, strings.Repeat("\x01", 0x8b1f-28)))))[:2]; first != "\x1f\x8b" {
+		t.Errorf("the length is %x", first)
+	}
+}
+
 func TestTFRecordProblems(t *testing.T) {
 	packed := formats("packed.tfrecord")
 	names := "There are: embedding, image/class/label, image/class/text, image/encoded, names, nothing, tokens, wide."
@@ -174,7 +213,7 @@ func TestTFRecordProblems(t *testing.T) {
 		{"shape", newTFRecord("tokens", packed), func(s *TFRecord) { s.Shape = []int{2, 2} }, stages.Problem{Attribute: "shape", Summary: "Shape doesn't fit", Detail: `The shape for output = "tokens" is one number, of tokens.`}},
 		{"image's shape", newTFRecord("image/encoded", packed), func(s *TFRecord) { s.Shape = []int{2, 2} }, stages.Problem{Attribute: "shape", Summary: "Shape doesn't fit", Detail: `The shape for output = "image" is [height, width, 3].`}},
 		{"huge", newTFRecord("embedding", packed), func(s *TFRecord) { s.Shape = []int{1 << 31, 1 << 31, 1 << 31} }, stages.Problem{Attribute: "shape", Summary: "Shape too large", Detail: "An item has at most 536870912 values."}},
-		{"gzip", newTFRecord("tokens", written(t, "x.gz", "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00")), nil, stages.Problem{Attribute: "files", Summary: "Unusable file", Detail: `can't be used: it is compressed by gzip; unpack it: gunzip --keep.`}},
+		{"zstd", newTFRecord("tokens", written(t, "x.zst", "\x28\xb5\x2f\xfd"+strings.Repeat("\x00", 20))), nil, stages.Problem{Attribute: "files", Summary: "Unusable file", Detail: `can't be used: it is compressed by zstd; unpack it: zstd --decompress.`}},
 		{"other", newTFRecord("tokens", formats("vectors.npy")), nil, stages.Problem{Attribute: "files", Summary: "Unusable file", Detail: `The file "testdata/formats/vectors.npy" can't be used: it is no TFRecord file: the checksum of its length is 7b8fb3d6, where 277b0076 is stored: the file is damaged there.`}},
 		{"no file", newTFRecord("tokens", formats("none")), nil, stages.Problem{Attribute: "files", Summary: "File not found", Detail: `There is no file "testdata/formats/none".`}},
 	} {
@@ -303,6 +342,8 @@ func FuzzTFRecord(f *testing.F) {
 	whole := golden(f, "packed.tfrecord")
 	f.Add([]byte(whole))
 	f.Add([]byte(whole[:300]))
+	f.Add([]byte(golden(f, "gzip.tfrecord")))
+	f.Add([]byte(golden(f, "zlib.tfrecord")))
 	f.Add([]byte(framed(oneFeature("embedding", message(2, message(1, "1234"))))))
 	path := filepath.Join(f.TempDir(), "records")
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -353,6 +394,16 @@ func BenchmarkTFRecord(b *testing.B) {
 	spec := newTFRecord("f", path)
 	spec.Label, spec.Classes = "l", 2
 	b.Run("read", func(b *testing.B) { benchmarkSource(b, spec) })
+	var packed strings.Builder
+	w := gzip.NewWriter(&packed)
+	if _, err := io.WriteString(w, strings.Repeat(record, 64)); err != nil {
+		b.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		b.Fatal(err)
+	}
+	zipped := newTFRecord("f", written(b, "records", packed.String()))
+	b.Run("read of gzip", func(b *testing.B) { benchmarkSource(b, zipped) })
 	b.Run("open", func(b *testing.B) {
 		for b.Loop() {
 			src, err := spec.Open(b.Context(), 1)

@@ -4,8 +4,10 @@
 The messages are those of https://github.com/tensorflow/tensorflow/blob/master/tensorflow/core/example/example.proto and feature.proto, the framing
 is that of https://www.tensorflow.org/tutorials/load_data/tfrecord."""
 
+import gzip
 import os
 import struct
+import zlib
 
 import crc32c
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
@@ -70,3 +72,11 @@ def write(name, packed):
 
 write("packed.tfrecord", True)
 write("unpacked.tfrecord", False)
+
+# TFRecordOptions compress a file as a whole.
+with open(os.path.join(here, "packed.tfrecord"), "rb") as f:
+    records = f.read()
+with open(os.path.join(here, "gzip.tfrecord"), "wb") as f:
+    f.write(gzip.compress(records, mtime=0))
+with open(os.path.join(here, "zlib.tfrecord"), "wb") as f:
+    f.write(zlib.compress(records))
