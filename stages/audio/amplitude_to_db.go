@@ -54,10 +54,17 @@ func (d *decibels) Process(_ *stages.Call, in, out *stages.Element) error {
 	}
 	most := float32(math.Inf(-1))
 	for _, v := range dst {
-		most = max(most, v)
+		if !(v <= most) {
+			if most = v; v != v {
+				break // one NaN spreads to all
+			}
+		}
 	}
+	floor := most - d.top
 	for i, v := range dst {
-		dst[i] = max(v, most-d.top)
+		if !(v >= floor) {
+			dst[i] = floor
+		}
 	}
 	return nil
 }

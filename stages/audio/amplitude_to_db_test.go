@@ -80,5 +80,8 @@ func TestLogarithms(t *testing.T) {
 func BenchmarkAmplitudeToDB(b *testing.B) {
 	in := noise(1, 80*1000)
 	in.Tensor(1, 80, 1000)
-	benchmark(b, &AmplitudeToDB{Stype: "power"}, in)
+	top := 80.0
+	for name, spec := range map[string]*AmplitudeToDB{"unlimited": {Stype: "power"}, "limited": {Stype: "power", TopDB: &top}} {
+		b.Run(name, func(b *testing.B) { benchmark(b, spec, in) })
+	}
 }
