@@ -57,7 +57,7 @@ type line struct {
 	start int
 }
 
-// lines returns the source lines that r touches, or none where src doesn't reach that far.
+// lines returns the source lines that r touches, with secrets masked, or none where src doesn't reach that far.
 func lines(src []byte, r hcl.Range) []line {
 	if src == nil || r.Start.Byte < 0 || r.Start.Byte > r.End.Byte || r.End.Byte > len(src) {
 		return nil
@@ -66,7 +66,7 @@ func lines(src []byte, r hcl.Range) []line {
 	var all []line
 	for {
 		text, _, more := bytes.Cut(src[start:], []byte("\n"))
-		all = append(all, line{strings.TrimSuffix(string(text), "\r"), start})
+		all = append(all, line{mask(strings.TrimSuffix(string(text), "\r")), start})
 		start += len(text) + 1
 		if !more || start >= r.End.Byte {
 			return all
