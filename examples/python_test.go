@@ -26,6 +26,9 @@ func TestText(t *testing.T) {
 	}
 	notWrong(t, got[0], "prepare.tokenize")
 	measured(t, run(t, bin, "text", "-e", "text_fixed", "--probe", "baseline"))
+	if got := run(t, bin, "text", "-e", "text_native", "--epochs", "1"); len(got) != 1 {
+		t.Errorf("%d verdicts of training natively", len(got))
+	}
 }
 
 func TestAudio(t *testing.T) {

@@ -113,6 +113,14 @@ class Bigrams:
         return loss
 
 
+class DenseBigrams(Bigrams):
+    """The same on a batch of pipectl's own stages: an array of samples × LENGTH tokens, and labels."""
+
+    def __call__(self, batch):
+        tokens, _ = batch
+        return super().__call__(tokens.tolist())
+
+
 def main(epochs=4, size=8):
     for tokenizer in Tokenizer(), CachedTokenizer():
         documents, step = Documents(), Bigrams()
