@@ -26,7 +26,7 @@ type hostBatch struct {
 }
 
 // newHostBatch takes memory for a batch of size samples from the device.
-func newHostBatch(d gpu.Device, sample stages.Type, size int, pinned bool) (*hostBatch, error) {
+func newHostBatch(d gpu.Device, sample stages.Type, size int, pinned, uncached bool) (*hostBatch, error) {
 	b := &hostBatch{kept: make([]bool, size), free: func() {}}
 	b.Sample = sample
 	b.Labels, b.Items = make([]int32, size), make([]stages.Item, size)
@@ -41,10 +41,7 @@ func newHostBatch(d gpu.Device, sample stages.Type, size int, pinned bool) (*hos
 	}
 	b.free = free
 	b.slots = make([]stages.Element, size)
-	// A batch is read when the next one is made. Where the CPU's cache can't hold the two, nothing of them is still there.
-	if cache := machine.LastLevelCache(os.DirFS("/")); cache > 0 {
-		b.uncached = 2*int64(len(mem)) > cache
-	}
+	b.uncached = uncached
 	n := sample.Len()
 	switch sample.Kind {
 	case stages.Tensor:
@@ -56,6 +53,12 @@ func newHostBatch(d gpu.Device, sample stages.Type, size int, pinned bool) (*hos
 	}
 	b.reslot()
 	return b, nil
+}
+
+// exceedsCache reports whether the CPU's cache can't hold two batches. One is read when the next is made: then nothing of it is still there.
+func exceedsCache(sample stages.Type, size int) bool {
+	cache := machine.LastLevelCache(os.DirFS("/"))
+	return cache > 0 && 2*int64(size*sample.Size()) > cache
 }
 
 // reslot points every slot of a dense batch at its place.

@@ -235,7 +235,8 @@ func (p *Pipeline) openDevice() ([]Problem, error) {
 	if plan.transfer >= 0 {
 		pinned = e.Stages[plan.transfer].Spec.(*TransferSpec).Pinned
 	}
-	p.batches = &batchPool{make: func() (*hostBatch, error) { return newHostBatch(p.device, sample, size, pinned) }}
+	uncached := exceedsCache(sample, size)
+	p.batches = &batchPool{make: func() (*hostBatch, error) { return newHostBatch(p.device, sample, size, pinned, uncached) }}
 	step, err := spec.NewStep(p.device, gpu.Input{Sample: plan.Types[plan.train], Batch: size, Classes: plan.Classes, Seed: e.Seed, Mixed: plan.mixing().On()})
 	if err != nil {
 		return nil, &StageError{Address: train.Address, Err: err}
