@@ -36,7 +36,8 @@ func parquetOperator() stages.Operator {
 a null is an error. The compressions snappy, gzip, zstd, brotli and LZ4_RAW are known, and all encodings of Parquet 2. Where Hugging Face's
 metadata name the classes, there are as many.
 
-A row group is unpacked when the first of its rows is needed, and the last few are kept in memory. With ` + "`shuffle = true`" + ` any row may come next, so that
+A row group is unpacked when the first of its rows is needed, and the last few are kept in memory. The rows wait for it, so that files of many row groups, of
+some 10 MB each, are read more evenly than files of few large ones, from a server most of all. With ` + "`shuffle = true`" + ` any row may come next, so that
 each row group is unpacked once to a temporary file without a name, which goes with the process: it needs as much room in the temporary
 folder (` + "`TMPDIR`" + `) as the column takes unpacked. With ` + "`buffer`" + ` the row groups come in a new order, and the rows of that stream are shuffled in windows of so
 many: less evenly, but without such a file; memory holds the row groups of two windows. The labels are read when the files are opened.`,

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"math"
 
 	"github.com/pipectl/pipectl/stages/storage"
 )
@@ -77,7 +78,7 @@ func indexRecords(size int64, most int, header func(p []byte, off int64) error) 
 			return x, nil
 		}
 		if there := size - off - recordHeader - recordFooter; there < 0 || length > uint64(there) {
-			x.broken = fmt.Errorf("the file ends %d bytes after the record's start, which is of %d: it is truncated", size-off, length+recordHeader+recordFooter)
+			x.broken = fmt.Errorf("the file ends %d bytes after the record's start, which is of %d: it is truncated", size-off, min(length, math.MaxInt64)+recordHeader+recordFooter)
 			return x, nil
 		}
 		off += recordHeader + int64(length) + recordFooter

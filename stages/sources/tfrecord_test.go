@@ -111,6 +111,7 @@ func TestTFRecordDamage(t *testing.T) {
 	whole := golden(t, "packed.tfrecord")
 	second := int(binary.LittleEndian.Uint64([]byte(whole))) + 16
 	third := second + int(binary.LittleEndian.Uint64([]byte(whole[second:]))) + 16
+	largest := strings.Repeat("\xff", 8)
 	flip := func(at int) string {
 		b := []byte(whole)
 		b[at] ^= 4
@@ -126,6 +127,7 @@ func TestTFRecordDamage(t *testing.T) {
 		{"data's checksum", flip(len(whole) - 1), []string{"", "", "the checksum of its 206 bytes of data is XXXXXXXX, where XXXXXXXX is stored: the record is damaged"}},
 		{"length", flip(second), []string{"", fmt.Sprintf("the checksum of its length is XXXXXXXX, where XXXXXXXX is stored: the file is damaged there, and the %d bytes from it on can't be read", len(whole)-second)}},
 		{"length's checksum", flip(third + 9), []string{"", "", fmt.Sprintf("the checksum of its length is XXXXXXXX, where XXXXXXXX is stored: the file is damaged there, and the %d bytes from it on can't be read", len(whole)-third)}},
+		{"largest length", whole[:third] + string(binary.LittleEndian.AppendUint32([]byte(largest), checksum(crc32.MakeTable(crc32.Castagnoli), []byte(largest)))), []string{"", "", "the file ends 12 bytes after the record's start, which is of 9223372036854775823: it is truncated"}},
 		{"truncated header", whole[:third+3], []string{"", "", "the file ends within a record's header, of which there are 3 of 12 bytes: it is truncated"}},
 		{"truncated data", whole[:third+30], []string{"", "", "the file ends 30 bytes after the record's start, which is of 222: it is truncated"}},
 		{"truncated checksum", whole[:len(whole)-1], []string{"", "", "the file ends 221 bytes after the record's start, which is of 222: it is truncated"}},
