@@ -38,12 +38,21 @@ func newAddedTokens(tokens []addedToken) *addedTokens {
 	return a
 }
 
-// next finds the first token in text from the byte at on. Without one it returns an id of -1.
-func (a *addedTokens) next(text []byte, at int) (start, end int, id int32) {
+// foundToken is where a token is in a text.
+type foundToken struct {
+	start, end int // with white space that belongs to it
+	resume     int // where to look for the next: a token that is white space counts also where another took it
+	id         int32
+}
+
+// next finds the first token from the byte from on in a text that has been dealt with up to at. Without one it returns an
+// id of -1 and the text's end.
+func (a *addedTokens) next(text []byte, at, from int) foundToken {
+	none := foundToken{len(text), len(text), len(text), -1}
 	if !a.some {
-		return len(text), len(text), -1
+		return none
 	}
-	for i := at; i < len(text); i++ {
+	for i := from; i < len(text); i++ {
 		candidates := a.byFirst[text[i]]
 		for t := range candidates {
 			token := &candidates[t]
@@ -51,6 +60,7 @@ func (a *addedTokens) next(text []byte, at int) (start, end int, id int32) {
 				continue
 			}
 			start, end := i, i+len(token.Content)
+			resume := end
 			if token.SingleWord && (endsInWord(text[:start]) || startsWithWord(text[end:])) {
 				i = end - 1 // neither is a shorter one looked for, nor one that starts in it
 				break
@@ -69,10 +79,14 @@ func (a *addedTokens) next(text []byte, at int) (start, end int, id int32) {
 				}
 				end += n
 			}
-			return start, end, token.ID
+			if token.LStrip && end <= at { // all of it was the one before's
+				i = resume - 1
+				break
+			}
+			return foundToken{start, end, resume, token.ID}
 		}
 	}
-	return len(text), len(text), -1
+	return none
 }
 
 func endsInWord(text []byte) bool {

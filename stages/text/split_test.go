@@ -125,7 +125,7 @@ func TestNormalizers(t *testing.T) {
 func TestAddedTokens(t *testing.T) {
 	a := newAddedTokens([]addedToken{
 		{ID: 1, Content: "<a>"}, {ID: 2, Content: "<a><b>"}, {ID: 3, Content: "cat", SingleWord: true},
-		{ID: 4, Content: "<l>", LStrip: true}, {ID: 5, Content: "<r>", RStrip: true},
+		{ID: 4, Content: "<l>", LStrip: true}, {ID: 5, Content: "<r>", RStrip: true}, {ID: 6, Content: "\t"},
 	})
 	for text, want := range map[string]string{
 		"":                 "",
@@ -136,19 +136,20 @@ func TestAddedTokens(t *testing.T) {
 		"x  <l> y":         "x 4 ( y)",
 		"x <r>  y":         "(x ) 5 y",
 		"<a> <l>":          "1 4",
+		"<r> \t.":          "5 6 .",
 	} {
 		var parts []string
-		for at := 0; at < len(text); {
-			start, end, id := a.next([]byte(text), at)
-			if part := text[at:start]; strings.Contains(part, " ") {
+		for at, from := 0, 0; at < len(text) || from < len(text); {
+			found := a.next([]byte(text), at, from)
+			if part := text[at:max(at, found.start)]; strings.Contains(part, " ") {
 				parts = append(parts, "("+part+")")
 			} else if part != "" {
 				parts = append(parts, part)
 			}
-			if id >= 0 {
-				parts = append(parts, fmt.Sprint(id))
+			if found.id >= 0 {
+				parts = append(parts, fmt.Sprint(found.id))
 			}
-			at = end
+			at, from = found.end, found.resume
 		}
 		if got := strings.Join(parts, " "); got != want {
 			t.Errorf("%q: %s, want %s", text, got, want)

@@ -39,19 +39,19 @@ func (w *worker) encode(dst []int32, text []byte) ([]int32, error) {
 		return dst, fmt.Errorf("the text isn't UTF-8 at byte %d: convert it, or load text", at)
 	}
 	var err error
-	for at := 0; at < len(text); {
-		start, end, id := w.raw.next(text, at)
-		if start > at {
-			if dst, err = w.part(dst, text[at:start], at == 0); err != nil {
+	for at, from := 0, 0; ; {
+		found := w.raw.next(text, at, from)
+		if found.start > at {
+			if dst, err = w.part(dst, text[at:found.start], at == 0); err != nil {
 				return dst, err
 			}
 		}
-		if id >= 0 {
-			dst = append(dst, id)
+		if found.id < 0 {
+			return dst, nil
 		}
-		at = end
+		dst = append(dst, found.id)
+		at, from = found.end, found.resume
 	}
-	return dst, nil
 }
 
 // invalid returns where text stops being UTF-8, or -1.
@@ -79,19 +79,19 @@ func (w *worker) part(dst []int32, text []byte, start bool) ([]int32, error) {
 		text = w.text
 	}
 	var err error
-	for at := 0; at < len(text); {
-		from, to, id := w.normalized.next(text, at)
-		if from > at {
-			if dst, err = w.words(dst, text[at:from], start && at == 0); err != nil {
+	for at, from := 0, 0; ; {
+		found := w.normalized.next(text, at, from)
+		if found.start > at {
+			if dst, err = w.words(dst, text[at:found.start], start && at == 0); err != nil {
 				return dst, err
 			}
 		}
-		if id >= 0 {
-			dst = append(dst, id)
+		if found.id < 0 {
+			return dst, nil
 		}
-		at = to
+		dst = append(dst, found.id)
+		at, from = found.end, found.resume
 	}
-	return dst, nil
 }
 
 // words appends the tokens of a text's words.

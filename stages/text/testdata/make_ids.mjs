@@ -10,7 +10,7 @@ const { Tokenizer } = createRequire(`${process.argv[2]}/`)('tokenizers')
 const read = (name) => JSON.parse(fs.readFileSync(new URL(name, import.meta.url)))
 
 const texts = [
-  '', ' ', 'the', "  Two  spaces, don't WE'LL\n\n x\r\n\ty ", '<|x|> a <|x|>>word words sword É E\u0301\u212b', 'abcdx Abcd a abc\u200dthe thethe',
+  '', ' ', 'the', "  Two  spaces, don't WE'LL\n\n x\r\n\ty ", '<|x|> a <|x|>>word words sword É E\u0301\u212b<|x|>   x  <|x|>  ', 'abcdx Abcd a abc\u200dthe thethe',
   '½²x Ⅷ١٢३ 1234567', '日本語。한국어 العربية मानक', '👨‍👩‍👧🇫🇷👍🏽 ﬁ㎏ İßẞſ', '\u0000\u001f\u0085\u00a0\u2028\u200b\ufeff\uffff\u{e0001}\u{10ffff}',
   '▁ ▁▁Ġ<0x0A></s><s>', "a_b-c (d), [e]? e.g. 3.14 $1 x's'Sthe CamelCase", 'aaaaaaaaaaaaaaa!?!?',
 ]
