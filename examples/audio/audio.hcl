@@ -1,24 +1,24 @@
-# Spoken digits become spectrograms, by pipectl's own operators, for a network that takes 2 ms a step.
+# Footsteps and water become spectrograms, by pipectl's own operators, for a network that takes 2 ms a step.
 #
 #   pipectl run examples/audio -e audio
 
 experiment "audio" {
-  description = "Log-mel spectrograms of spoken digits"
+  description = "Log-mel spectrograms of footsteps and water"
   seed        = 42
 
-  load "audio_folder" "digits" {
-    path    = "digits"
+  load "audio_folder" "sounds" {
+    path    = "sounds"
     shuffle = true
   }
   prepare "decode_audio" "decode" {
-    sample_rate = 8000
+    sample_rate = 22050
     channels    = 1
   }
   prepare "resample" "resample" {
-    orig_freq = 8000
+    orig_freq = 22050
     new_freq  = 16000
   }
-  prepare "pad_or_trim" "pad" { length = 16000 } # all last a second
+  prepare "pad_or_trim" "pad" { length = 16000 } # a second
   prepare "mel_spectrogram" "spectrogram" {
     hop_length = 160
     n_mels     = 64

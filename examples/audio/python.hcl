@@ -21,17 +21,17 @@ experiment "audio_python" {
   description = "The same spectrograms in numpy"
   seed        = 42
 
-  load "audio_folder" "digits" {
-    path    = "digits"
+  load "audio_folder" "sounds" {
+    path    = "sounds"
     shuffle = true
   }
   prepare "decode_audio" "decode" {
-    sample_rate = 8000
+    sample_rate = 22050
     channels    = 1
   }
   prepare "python" "resample" {
     callable = "audio:Resample"
-    args     = { orig_freq = 8000, new_freq = 16000 }
+    args     = { orig_freq = 22050, new_freq = 16000 }
     python   = var.python
     env      = local.env
   }
