@@ -350,12 +350,12 @@ func TestPlaceCaches(t *testing.T) {
 		{"off", new(hostDevice), 9, Checkpoint{Name: "c", Store: DeviceStore, Mode: "off"}, 0, 1 << 30, nil},
 		{"pinned", &gpuDevice{}, 7, Checkpoint{Name: "c", Store: PinnedStore, Limit: 1 << 20}, 1 << 21, 1 << 17, nil},
 		{"pinned, too much", &gpuDevice{}, 7, Checkpoint{Name: "c", Store: PinnedStore, Limit: 1 << 22}, 1 << 21, 1 << 17, []Problem{{Address: "checkpoint.c",
-			Attribute: "limit", Summary: "Not enough memory", Detail: "The cache may take 4MiB of page-locked memory, and the machine has 2MiB to spare. Set a lower limit."}}},
+			Attribute: "limit", Summary: "Not enough memory", Detail: "The cache may take 4.00 MiB of page-locked memory, and the machine has 2.00 MiB to spare. Set a lower limit."}}},
 		{"no checkpoint", &gpuDevice{free: 1 << 20}, 0, Checkpoint{}, 0, (1<<20 - 4*batch) / 2, nil},
 		{"a GPU with nothing free", &gpuDevice{free: 1}, 0, Checkpoint{}, 0, 1, nil},
 		{"on the device", &gpuDevice{free: 1 << 20}, 9, Checkpoint{Name: "c", Store: DeviceStore, Limit: 1 << 19}, 0, 1 << 19, nil},
 		{"on the device, too much", &gpuDevice{free: 1 << 20}, 9, Checkpoint{Name: "c", Store: DeviceStore, Limit: 1 << 20}, 0, 1 << 20, []Problem{{Address: "checkpoint.c",
-			Attribute: "limit", Summary: "Not enough device memory", Detail: "The cache may take 1MiB, and of the 1MiB that are free on GPU 9 the batches under way need " + need.String() +
+			Attribute: "limit", Summary: "Not enough device memory", Detail: "The cache may take 1.00 MiB, and of the 1.00 MiB that are free on GPU 9 the batches under way need " + need.String() +
 				". Set a limit of " + stages.Bytes(1<<20-need).String() + " or less, or leave it out."}}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

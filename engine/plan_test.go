@@ -106,11 +106,11 @@ func TestCheckpoints(t *testing.T) {
 	}{
 		{"a limit of an item", 1, Checkpoint{Store: DiskStore, Mode: KeepMode, Limit: 16}, nil},
 		{"a limit below", 1, Checkpoint{Store: DiskStore, Mode: KeepMode, Limit: 15}, []Problem{{Address: "checkpoint.c", Attribute: "limit", Summary: "No room for one item",
-			Detail: "The cache may take 15B, and one item takes 16B. Set a higher limit, or leave it out."}}},
+			Detail: "The cache may take 15 B, and one item takes 16 B. Set a higher limit, or leave it out."}}},
 		{"compressed, it may fit", 1, Checkpoint{Store: DiskStore, Mode: KeepMode, Limit: 15, Compress: true}, nil},
 		{"a probe that can be left out", 1, Checkpoint{Limit: 1}, nil},
 		{"the ceiling can't", last, Checkpoint{Limit: 31}, []Problem{{Address: "checkpoint.c", Attribute: "limit", Summary: "No room for one batch",
-			Detail: "The cache may take 31B, and one batch takes 32B. Set a higher limit, or leave it out."}}},
+			Detail: "The cache may take 31 B, and one batch takes 32 B. Set a higher limit, or leave it out."}}},
 		{"a batch", last, Checkpoint{Limit: 32}, nil},
 		{"pinned on the CPU", last, Checkpoint{Store: PinnedStore}, []Problem{{Address: "checkpoint.c", Attribute: "store", Summary: "No CUDA device",
 			Detail: `Caches in store = "pinned" need a CUDA device, and the training step runs on the CPU. Leave store out.`}}},

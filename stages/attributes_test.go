@@ -126,7 +126,7 @@ func TestAttributesPanics(t *testing.T) {
 		}), "the default  must be one of"},
 		{new(struct {
 			A Bytes `hcl:"a,optional" min:"1B"`
-		}), "the default 0B must be at least 1B"},
+		}), "the default 0 B must be at least 1B"},
 		{&struct {
 			A []int `hcl:"a,optional" max:"3"`
 		}{[]int{3, 4}}, "the default [3 4] must be at most 3"},
@@ -222,4 +222,14 @@ func FuzzParseBytes(f *testing.F) {
 			t.Errorf("%q is %d, written %q, read as %d, %v", text, n, n.Text(), again, err)
 		}
 	})
+}
+
+func TestBytesString(t *testing.T) {
+	for b, want := range map[Bytes]string{
+		0: "0 B", 1023: "1023 B", 1024: "1.00 KiB", 10230: "9.99 KiB", 1536 << 20: "1.50 GiB", 1023 << 20: "1023 MiB", 1<<30 - 1: "1.00 GiB", 33 << 30: "33.0 GiB",
+	} {
+		if got := b.String(); got != want {
+			t.Errorf("%d bytes are %q, want %q", int64(b), got, want)
+		}
+	}
 }

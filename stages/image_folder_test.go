@@ -130,7 +130,7 @@ func TestImageFolderContent(t *testing.T) {
 	if err := os.Truncate(filepath.Join(root, "a/long name.jpg"), maxFile+1); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := src.Read(new(Call), 0, out); err == nil || err.Error() != "a file of 2GiB is too large for an image" {
+	if _, err := src.Read(new(Call), 0, out); err == nil || err.Error() != "a file of 2.00 GiB is too large for an image" {
 		t.Errorf("a huge file is read with error %v", err)
 	}
 }

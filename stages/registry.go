@@ -3,7 +3,6 @@ package stages
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -44,16 +43,24 @@ type Path string
 // Bytes is an amount of memory, written "512KiB" or "2GiB".
 type Bytes int64
 
-// String returns the size as HCL files write it, in the largest binary unit that leaves at least 1, with up to two decimals.
+// String returns the size for people, in binary units and with three digits or more: "68.9 MiB". What files take is Text.
 func (b Bytes) String() string {
-	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB"}
-	v, u := float64(b), 0
-	for v >= 1024 && u < len(units)-1 {
+	if b < 1024 {
+		return fmt.Sprintf("%d B", int64(b))
+	}
+	units := []string{"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
+	v, u := float64(b)/1024, 0
+	for v >= 1023.5 && u < len(units)-1 {
 		v /= 1024
 		u++
 	}
-	s := fmt.Sprintf("%.2f", v)
-	return strings.TrimSuffix(strings.TrimRight(s, "0"), ".") + units[u]
+	decimals := 0
+	for _, limit := range []float64{99.95, 9.995} {
+		if v < limit {
+			decimals++
+		}
+	}
+	return fmt.Sprintf("%.*f %s", decimals, v, units[u])
 }
 
 // Jitter says how far a duration varies around its middle, uniformly: by an absolute time, written "2ms", or by a

@@ -110,7 +110,7 @@ func (s *session) inCPUCache() {
 		if read < resolution*s.cfg.MinEffect*median(x.times()) {
 			continue
 		}
-		s.note(InCPUCache, "The cache after %s, %v, fits into the CPU's last-level cache of %v, where the whole data set would take %v: replaying it may be faster than memory is. Set cache_batches to more.",
+		s.note(InCPUCache, "The cache after %s, %s, fits into the CPU's last-level cache of %s, where the whole data set would take %s: replaying it may be faster than memory is. Set cache_batches to more.",
 			s.address(x.probe.To-1), stages.Bytes(kept), stages.Bytes(s.options.CPUCache), stages.Bytes(float64(kept)/share))
 		return
 	}

@@ -73,7 +73,7 @@ func TestDisturbanceWords(t *testing.T) {
 	}
 	want := []string{
 		"The CPU quota of the control group held the pipeline up: its threads waited 460ms for it in 4.2s of measuring. What is measured is the quota's limit as much as the pipeline's.",
-		"46MiB went to and from swap while it was measured: memory is short, and times may be the disk's. Use smaller batches or caches, or free memory.",
+		"46.0 MiB went to and from swap while it was measured: memory is short, and times may be the disk's. Use smaller batches or caches, or free memory.",
 		"The CPU got too hot and slowed itself down, 92 times while it was measured. Measure on a machine that is cooled.",
 		"Other processes kept 0.6 of the 2 cores busy while it was measured.",
 		"On a quiet machine train.step may be the slowest instead of prepare.s1.",
@@ -93,7 +93,7 @@ func TestInCPUCache(t *testing.T) {
 		cached bool // in the CPU's cache of 32 MiB
 		want   string
 	}{
-		{"large elements, a fast step", 1, 20 << 20, 0.1, true, "The cache after prepare.s1, 20MiB, fits into the CPU's last-level cache of 32MiB, where the whole data set would take 200MiB: replaying it may be faster than memory is. Set cache_batches to more."},
+		{"large elements, a fast step", 1, 20 << 20, 0.1, true, "The cache after prepare.s1, 20.0 MiB, fits into the CPU's last-level cache of 32.0 MiB, where the whole data set would take 200 MiB: replaying it may be faster than memory is. Set cache_batches to more."},
 		{"a slow step", 100, 20 << 20, 0.1, true, ""},
 		{"the whole data set fits too", 1, 20 << 20, 0.8, true, ""},
 		{"larger", 1, 40 << 20, 0.1, true, ""},

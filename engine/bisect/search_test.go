@@ -230,7 +230,7 @@ func TestAdvice(t *testing.T) {
 		{"saturated", sim{cost: []float64{1, 10, 1}, workers: twice, fused: pool, cores: 2, used: 1.95},
 			func(p *engine.Plan) { p.Types[2] = stages.ImageType(224, 224) }, []string{
 				"As the 2 cores are 98 % busy, more workers would hardly help. Make the stage cheaper: smaller inputs, a fused or faster operator.",
-				"Its output is the same in every epoch: storing it, 147KiB a sample, saves the work after the first."}},
+				"Its output is the same in every epoch: storing it, 147 KiB a sample, saves the work after the first."}},
 		{"unknown", sim{cost: []float64{1, 10, 1}}, nil, []string{
 			"More workers help only if cores are free. Make the stage cheaper: smaller inputs, a fused or faster operator.",
 			"Its output is the same in every epoch: storing it saves the work after the first."}},
@@ -280,7 +280,7 @@ func TestNoteWords(t *testing.T) {
 		}
 	}
 	want := []string{
-		"The boundary after prepare.s1 is left out: the cache after prepare.s1 may take 1B, and one batch needs more.",
+		"The boundary after prepare.s1 is left out: the cache after prepare.s1 may take 1 B, and one batch needs more.",
 		"Too few rounds for an interval at confidence 0.95: 4 of prepare.s2 made free, for one.",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -22,6 +22,7 @@ import (
 	"github.com/pipectl/pipectl/internal/pagecache"
 	"github.com/pipectl/pipectl/internal/stats"
 	"github.com/pipectl/pipectl/internal/ui"
+	"github.com/pipectl/pipectl/stages"
 )
 
 //go:embed storage.hcl
@@ -274,7 +275,7 @@ func write(w io.Writer, results []*result) error {
 				even = "never"
 			}
 		}
-		t.Row(ui.Cell{Text: r.place.String()}, ui.Cell{Text: median(r.memory)}, ui.Cell{Text: median(r.disk)}, ui.Cell{Text: ui.Bytes(uint64(r.stored))},
+		t.Row(ui.Cell{Text: r.place.String()}, ui.Cell{Text: median(r.memory)}, ui.Cell{Text: median(r.disk)}, ui.Cell{Text: stages.Bytes(r.stored).String()},
 			ui.Cell{Text: median(r.fill)}, ui.Cell{Text: even})
 	}
 	_, err := fmt.Fprint(w, t.Render(ui.Detect(w, os.Getenv)))

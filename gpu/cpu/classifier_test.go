@@ -427,7 +427,7 @@ func TestTensorCores(t *testing.T) {
 
 func TestTooLarge(t *testing.T) {
 	_, err := newClassifier(&gpu.CNN{Width: 1024, Depth: 6, Stride: 1}, gpu.Input{Sample: stages.TensorType(3, 64, 64), Batch: 1, Classes: 10})
-	want := "the network has 6436579338 parameters and would take 431.59GiB to train: lower width, depth or classes, raise stride, or make the pictures smaller"
+	want := "the network has 6436579338 parameters and would take 432 GiB to train: lower width, depth or classes, raise stride, or make the pictures smaller"
 	if err == nil || err.Error() != want {
 		t.Errorf("error:\n%v\nwant:\n%v", err, want)
 	}

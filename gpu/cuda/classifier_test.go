@@ -303,9 +303,9 @@ func TestTooLarge(t *testing.T) {
 		err    string
 	}{
 		{gpu.CNN{Width: 64, Depth: 2, Stride: 1}, stages.TensorType(3, 224, 224), 128,
-			"the network's parameters and activations need 1.49GiB of device memory, of which 1GiB of 1GiB are free: CUDA_ERROR_OUT_OF_MEMORY (out of memory); a batch of 83 samples would fit"},
+			"the network's parameters and activations need 1.49 GiB of device memory, of which 1.00 GiB of 1.00 GiB are free: CUDA_ERROR_OUT_OF_MEMORY (out of memory); a batch of 83 samples would fit"},
 		{gpu.CNN{Width: 1024, Depth: 3, Stride: 1}, stages.TensorType(3, 64, 64), 1,
-			"the network's parameters and activations need 1.11GiB of device memory, of which 1GiB of 1GiB are free: CUDA_ERROR_OUT_OF_MEMORY (out of memory)"},
+			"the network's parameters and activations need 1.11 GiB of device memory, of which 1.00 GiB of 1.00 GiB are free: CUDA_ERROR_OUT_OF_MEMORY (out of memory)"},
 		{gpu.CNN{Width: 1024, Depth: 6, Stride: 1}, stages.TensorType(3, 64, 64), 1,
 			"a layer of 4831870976 parameters is more than the GPU's kernels can count: lower width, depth or classes, or make the pictures smaller"},
 		{gpu.CNN{Width: 1, Depth: 1, Stride: 16}, stages.TensorType(3, 16384, 16384), 8,

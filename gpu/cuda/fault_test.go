@@ -52,7 +52,7 @@ func TestOutOfMemory(t *testing.T) {
 	d, _ := openSelftest(t)
 	sample := stages.TensorType(3, 100, 100)
 	_, err := d.Upload(t.Context(), &stages.Batch{Len: 100, Sample: sample, F32: make([]float32, 100*sample.Len())})
-	want := "a batch's samples need 11.44MiB of device memory, of which 9.54MiB of 9.54MiB are free: CUDA_ERROR_OUT_OF_MEMORY (out of memory); a batch of 83 samples would fit"
+	want := "a batch's samples need 11.4 MiB of device memory, of which 9.54 MiB of 9.54 MiB are free: CUDA_ERROR_OUT_OF_MEMORY (out of memory); a batch of 83 samples would fit"
 	if text(err) != want {
 		t.Errorf("error\n%v\nwant\n%s", err, want)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pipectl/pipectl/engine/cache"
 	"github.com/pipectl/pipectl/internal/ui"
+	"github.com/pipectl/pipectl/stages"
 )
 
 // cachesView is the output of `pipectl cache`.
@@ -85,4 +86,4 @@ func writeCaches(w io.Writer, term ui.Terminal, files []cache.File, now time.Tim
 	}
 }
 
-func byteText(n int64) string { return ui.Bytes(uint64(max(n, 0))) }
+func byteText(n int64) string { return stages.Bytes(max(n, 0)).String() }

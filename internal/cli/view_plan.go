@@ -6,6 +6,7 @@ import (
 
 	"github.com/pipectl/pipectl/engine"
 	"github.com/pipectl/pipectl/internal/ui"
+	"github.com/pipectl/pipectl/stages"
 )
 
 // plansView is the output of `pipectl plan`.
@@ -175,9 +176,9 @@ func (s *state) showPlan(v *planView, further bool) {
 
 	m := v.Memory
 	text := fmt.Sprintf("Memory: about %s in flight; a session's caches hold %s each, %s in all at most.",
-		ui.Bytes(uint64(m.InFlight)), counted(v.CacheBatches, "batch", "batches"), ui.Bytes(uint64(m.Caches)))
+		stages.Bytes(m.InFlight), counted(v.CacheBatches, "batch", "batches"), stages.Bytes(m.Caches))
 	if m.Available != nil {
-		text += fmt.Sprintf(" %s are available.", ui.Bytes(uint64(*m.Available)))
+		text += fmt.Sprintf(" %s are available.", stages.Bytes(*m.Available))
 	}
 	if m.Assumed {
 		text += " Sizes that aren't known before the elements exist are assumed: 128 KiB for an encoded file, 1 MiB for a picture."

@@ -10,6 +10,7 @@ import (
 	"github.com/pipectl/pipectl/internal/doctor"
 	"github.com/pipectl/pipectl/internal/ui"
 	"github.com/pipectl/pipectl/results"
+	"github.com/pipectl/pipectl/stages"
 )
 
 // writeRun shows a stored run: its facts, and its report. now is the time that the reader sees it at.
@@ -94,8 +95,8 @@ func hostText(h *results.Host) string {
 	add(h.Governor != "", "CPU governor %s", h.Governor)
 	add(h.Affinity != "", "bound to CPUs %s", h.Affinity)
 	add(h.NUMANodes > 0, "%s", count(h.NUMANodes, "NUMA node"))
-	add(h.CPUCache > 0, "%s of last-level cache", ui.Bytes(uint64(h.CPUCache)))
-	add(h.Memory > 0, "%s of memory", ui.Bytes(h.Memory))
+	add(h.CPUCache > 0, "%s of last-level cache", stages.Bytes(h.CPUCache))
+	add(h.Memory > 0, "%s of memory", stages.Bytes(h.Memory))
 	add(h.OS != "", "%s", h.OS)
 	add(h.Kernel != "", "kernel %s", h.Kernel)
 	add(h.Arch != "", "%s", h.Arch)
@@ -109,7 +110,7 @@ func deviceText(h *results.Host) string {
 		text += ", " + h.DeviceName
 	}
 	if h.DeviceMemory > 0 {
-		text += ", " + ui.Bytes(h.DeviceMemory) + " of memory"
+		text += ", " + stages.Bytes(h.DeviceMemory).String() + " of memory"
 	}
 	return strings.TrimPrefix(text, ", ")
 }
@@ -122,9 +123,9 @@ func (p page) settings(settings []engine.Setting) {
 	}
 }
 
-// settingName names an attribute.
+// settingName names an attribute, or the block, whose value is its type then.
 func settingName(address, attribute string) string {
-	return strings.TrimPrefix(address+"."+attribute, ".")
+	return strings.Trim(address+"."+attribute, ".")
 }
 
 // runView is a stored run as a JSON object.

@@ -19,6 +19,7 @@ import (
 	"github.com/pipectl/pipectl/hcl/config"
 	"github.com/pipectl/pipectl/internal/ui"
 	"github.com/pipectl/pipectl/results"
+	"github.com/pipectl/pipectl/stages"
 )
 
 // outcome is what a search for improvements found, and what it means for the experiment's files.
@@ -248,12 +249,12 @@ func byHandText(h byHand) string {
 func storeText(s *improve.Store) string {
 	size := ""
 	if s.Bytes > 0 {
-		size = fmt.Sprintf(", %s on disk,", ui.Bytes(uint64(s.Bytes)))
+		size = fmt.Sprintf(", %s on disk,", stages.Bytes(s.Bytes))
 	}
 	text := fmt.Sprintf("what %s makes is the same in every epoch. With all of it stored%s an epoch would take %s instead of %s. Making it once takes %s at most, "+
 		"so it pays off after %s epochs.", s.Address, size, ui.Duration(s.Stored), ui.Duration(s.Epoch), ui.Duration(s.Fill), ui.Number(s.BreakEven))
 	if s.Read > 0 {
-		text += fmt.Sprintf(" That is from rates measured with it in memory: a disk would have to read %s/s, and the time to write it comes on top.", ui.Bytes(uint64(s.Read)))
+		text += fmt.Sprintf(" That is from rates measured with it in memory: a disk would have to read %s/s, and the time to write it comes on top.", stages.Bytes(s.Read))
 	}
 	return text
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/pipectl/pipectl/gpu"
 	"github.com/pipectl/pipectl/gpu/nvml"
 	"github.com/pipectl/pipectl/internal/ui"
+	"github.com/pipectl/pipectl/stages"
 )
 
 // busy is the utilisation from which on a GPU counts as used by others.
@@ -21,7 +22,7 @@ func cuda(m *Machine) Finding {
 		if m.CloseErr != nil {
 			return broken(fmt.Errorf("closing the device: %w", m.CloseErr))
 		}
-		return of(OK, float64(m.Device.Memory), "bytes", "%s at %s, %s of memory. %s", m.Device.Name, m.Device.PCI, ui.Bytes(m.Device.Memory), m.Device.Why)
+		return of(OK, float64(m.Device.Memory), "bytes", "%s at %s, %s of memory. %s", m.Device.Name, m.Device.PCI, stages.Bytes(m.Device.Memory), m.Device.Why)
 	}
 	f := Finding{State: Note, Text: m.DeviceErr.Error()}
 	if u := (*gpu.Unusable)(nil); errors.As(m.DeviceErr, &u) {
@@ -84,7 +85,7 @@ func GPUText(f *nvml.Facts) string {
 	if f.Utilization != nil {
 		add(true, "busy %s of the time", ui.Percent(*f.Utilization))
 	}
-	add(f.Memory > 0, "%s of %s used", ui.Bytes(f.MemoryUsed), ui.Bytes(f.Memory))
+	add(f.Memory > 0, "%s of %s used", stages.Bytes(f.MemoryUsed), stages.Bytes(f.Memory))
 	add(f.Clock > 0, "%d MHz", f.Clock)
 	add(f.MemoryClock > 0, "memory at %d MHz", f.MemoryClock)
 	switch {

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/pipectl/pipectl/internal/machine"
-	"github.com/pipectl/pipectl/internal/ui"
+	"github.com/pipectl/pipectl/stages"
 )
 
 const gib = 1 << 30
@@ -14,7 +14,7 @@ const gib = 1 << 30
 // do.
 func memlock(m *Machine) Finding {
 	return m.limit("Max locked memory", func(limit float64) Finding {
-		text := ui.Bytes(uint64(limit)) + " may be locked"
+		text := stages.Bytes(limit).String() + " may be locked"
 		if m.DeviceErr != nil || limit >= gib {
 			return of(OK, limit, "bytes", "%s", text)
 		}
@@ -29,10 +29,10 @@ func shm(m *Machine) Finding {
 	case s == nil:
 		return Finding{State: Note, Text: "unknown: there is none, or its size can't be read"}
 	case s.Free < gib:
-		return of(Note, float64(s.Free), "bytes", "%s of %s are free. Worker processes that hand batches over through it may run out.", ui.Bytes(s.Free), ui.Bytes(s.Total)).
+		return of(Note, float64(s.Free), "bytes", "%s of %s are free. Worker processes that hand batches over through it may run out.", stages.Bytes(s.Free), stages.Bytes(s.Total)).
 			fix("docker run --shm-size=8g, or as root `mount -o remount,size=8G /dev/shm`; remove what is left in it.")
 	default:
-		return of(OK, float64(s.Free), "bytes", "%s of %s are free", ui.Bytes(s.Free), ui.Bytes(s.Total))
+		return of(OK, float64(s.Free), "bytes", "%s of %s are free", stages.Bytes(s.Free), stages.Bytes(s.Total))
 	}
 }
 
@@ -48,10 +48,10 @@ func memory(m *Machine) Finding {
 	case !ok1 || !ok2:
 		return odd("proc/meminfo", "how much is available")
 	case available < gib || available < total/10:
-		return of(Note, float64(available), "bytes", "%s of %s are available: probes' caches get small.", ui.Bytes(available), ui.Bytes(total)).
+		return of(Note, float64(available), "bytes", "%s of %s are available: probes' caches get small.", stages.Bytes(available), stages.Bytes(total)).
 			fix("End other programs, or lower `cache_batches`, `limit` and `prefetch`; `pipectl plan` shows what an experiment needs.")
 	}
-	return of(OK, float64(available), "bytes", "%s of %s are available", ui.Bytes(available), ui.Bytes(total))
+	return of(OK, float64(available), "bytes", "%s of %s are available", stages.Bytes(available), stages.Bytes(total))
 }
 
 // memoryLimit tells what the control groups leave of their memory.
@@ -61,10 +61,10 @@ func memoryLimit(m *Machine) Finding {
 	case !ok:
 		return Finding{State: OK, Text: "no control group limits this process"}
 	case left < gib:
-		return of(Note, float64(left), "bytes", "the control groups leave %s of %s. The kernel ends a process that takes more.", ui.Bytes(uint64(left)), ui.Bytes(uint64(limit))).
+		return of(Note, float64(left), "bytes", "the control groups leave %s of %s. The kernel ends a process that takes more.", stages.Bytes(left), stages.Bytes(limit)).
 			fix("Raise the container's limit (docker run --memory, limits.memory in Kubernetes).")
 	}
-	return of(OK, float64(left), "bytes", "the control groups leave %s of %s", ui.Bytes(uint64(left)), ui.Bytes(uint64(limit)))
+	return of(OK, float64(left), "bytes", "the control groups leave %s of %s", stages.Bytes(left), stages.Bytes(limit))
 }
 
 // swapped is how much memory in swap is worth a note: some that nobody uses any more is there on many machines.
@@ -85,15 +85,15 @@ func swap(m *Machine) Finding {
 	case total == 0:
 		return of(OK, 0, "bytes", "none")
 	case used >= swapped:
-		return of(Note, float64(used), "bytes", "%s of %s are in use: what a program needs of it comes from the disk.", ui.Bytes(used), ui.Bytes(total)).
+		return of(Note, float64(used), "bytes", "%s of %s are in use: what a program needs of it comes from the disk.", stages.Bytes(used), stages.Bytes(total)).
 			fix("End programs that take much memory; then, as root, `swapoff -a && swapon -a` empties it.")
 	}
-	return of(OK, float64(used), "bytes", "%s of %s are in use", ui.Bytes(used), ui.Bytes(total))
+	return of(OK, float64(used), "bytes", "%s of %s are in use", stages.Bytes(used), stages.Bytes(total))
 }
 
 // pageSize tells the size of a page of memory.
 func pageSize(m *Machine) Finding {
-	return of(OK, float64(m.PageSize), "bytes", "%s", ui.Bytes(uint64(m.PageSize)))
+	return of(OK, float64(m.PageSize), "bytes", "%s", stages.Bytes(m.PageSize))
 }
 
 // hugePages tells whether the kernel makes huge pages of large pieces of memory.

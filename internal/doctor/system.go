@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/pipectl/pipectl/internal/ui"
+	"github.com/pipectl/pipectl/stages"
 )
 
 // openFiles tells how many files this process may have open.
@@ -61,8 +62,8 @@ func results(m *Machine) Finding {
 	case r.Space == nil:
 		return Finding{State: OK, Text: r.Path + " can be written"}
 	case r.Space.Free < gib:
-		return of(Note, float64(r.Space.Free), "bytes", "%s can be written; %s are free.", r.Path, ui.Bytes(r.Space.Free)).
+		return of(Note, float64(r.Space.Free), "bytes", "%s can be written; %s are free.", r.Path, stages.Bytes(r.Space.Free)).
 			fix("Free some disk space. " + elsewhere + ".")
 	}
-	return of(OK, float64(r.Space.Free), "bytes", "%s can be written; %s are free", r.Path, ui.Bytes(r.Space.Free))
+	return of(OK, float64(r.Space.Free), "bytes", "%s can be written; %s are free", r.Path, stages.Bytes(r.Space.Free))
 }

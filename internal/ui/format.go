@@ -112,18 +112,6 @@ func Duration(d time.Duration) string {
 	return fmt.Sprintf("%dh %02dm", d/time.Hour, d%time.Hour/time.Minute)
 }
 
-// Bytes words a size in binary units: "1.50 GiB".
-func Bytes(n uint64) string {
-	if n < 1024 {
-		return fmt.Sprintf("%d B", n)
-	}
-	v, unit := float64(n)/1024, 0
-	for v >= 1023.5 && unit < 5 {
-		v, unit = v/1024, unit+1
-	}
-	return Number(v) + " " + [...]string{"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}[unit]
-}
-
 // Ago words a time in the past by its distance from now, or by its date where that is over 30 days.
 func Ago(t, now time.Time) string {
 	const day = 24 * time.Hour
