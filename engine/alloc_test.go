@@ -19,14 +19,14 @@ func TestNoAllocation(t *testing.T) {
 		var before, after runtime.MemStats
 		const steps = 1000
 		n := 0
-		_, err := p.Train(context.Background(), 11, func(Step) {
+		err := p.Train(context.Background(), 11, func(Step) {
 			switch n++; n {
 			case 100:
 				runtime.ReadMemStats(&before)
 			case 100 + steps:
 				runtime.ReadMemStats(&after)
 			}
-		})
+		}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

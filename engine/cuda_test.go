@@ -63,7 +63,7 @@ func trained(t *testing.T, e *Experiment) []float32 {
 			t.Errorf("after Close the driver holds %+v, and freed %+v itself", s.Held, s.Left)
 		}
 	}()
-	if _, err := p.Train(context.Background(), 2, nil); err != nil {
+	if err := p.Train(context.Background(), 2, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	params, err := p.Step().(gpu.Classifier).Params(context.Background())
@@ -123,7 +123,7 @@ func TestCUDACallsFail(t *testing.T) {
 		if err != nil || len(problems) > 0 {
 			return err
 		}
-		_, err = p.Train(context.Background(), 1, nil)
+		err = p.Train(context.Background(), 1, nil, nil)
 		return errors.Join(err, p.Close())
 	}
 	emulator.Fail(0, 0)

@@ -54,7 +54,7 @@ func TestDeterministic(t *testing.T) {
 					e.Pools = []Pool{{Name: "pool", Workers: 3, Prefetch: s.prefetch}}
 				}
 				p := openTest(t, e)
-				if _, err := p.Train(context.Background(), 3, nil); err != nil {
+				if err := p.Train(context.Background(), 3, nil, nil); err != nil {
 					t.Fatal(err)
 				}
 				if len(got) != 21 {

@@ -97,7 +97,7 @@ func TestDeviceStages(t *testing.T) {
 		t.Run(fmt.Sprintf("%+v", tc), func(t *testing.T) {
 			var got []uint64
 			p := openTest(t, augmented(hashStep(&got), tc.workers, tc.onDevice, tc.convert))
-			iv, err := p.Train(context.Background(), 3, nil)
+			iv, err := trainAll(t, p, 3)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -305,7 +305,7 @@ func TestDeviceFails(t *testing.T) {
 	d := &clockedDevice{err: errors.New("no such kernel")}
 	p := openOn(t, e, d)
 	for range 2 {
-		_, err := p.Train(context.Background(), 1, nil)
+		err := p.Train(context.Background(), 1, nil, nil)
 		if failure, ok := errors.AsType[*StageError](err); !ok || failure.Address != "augment.jitter" || failure.Error() != "augment.jitter: no such kernel" {
 			t.Errorf("error %v", err)
 		}

@@ -56,7 +56,7 @@ func TestSkip(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := p.Train(context.Background(), 2, nil); err != nil {
+		if err := p.Train(context.Background(), 2, nil, nil); err != nil {
 			t.Fatal(err)
 		}
 		if err := p.Close(); err != nil {
@@ -256,7 +256,7 @@ func TestOpenFaults(t *testing.T) {
 func TestAllSkippedInOneEpoch(t *testing.T) {
 	e := chain(&countSource{items: 40}, 8, nothing, prepare("bad", failing(1)))
 	e.Stages[1].OnError = Skip
-	_, err := openTest(t, e).Train(context.Background(), 1, nil)
+	err := openTest(t, e).Train(context.Background(), 1, nil, nil)
 	if !errors.Is(err, errAllSkipped) {
 		t.Errorf("error %v, want %v", err, errAllSkipped)
 	}

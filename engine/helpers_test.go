@@ -235,3 +235,22 @@ func openWith(t testing.TB, e *Experiment, opts Options) *Pipeline {
 	})
 	return p
 }
+
+// trainAll trains, and returns what the intervals add up to.
+func trainAll(t testing.TB, p *Pipeline, epochs int) (Interval, error) {
+	var sum Interval
+	err := p.Train(t.Context(), epochs, nil, func(iv Interval, _ bool) {
+		sum.Steps += iv.Steps
+		sum.Samples += iv.Samples
+		sum.Skipped += iv.Skipped
+		if sum.Stages == nil {
+			sum.Stages = iv.Stages
+			return
+		}
+		for i, a := range iv.Stages {
+			sum.Stages[i].Items += a.Items
+			sum.Stages[i].Busy += a.Busy
+		}
+	})
+	return sum, err
+}

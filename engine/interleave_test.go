@@ -191,7 +191,7 @@ func TestInterleavedDeterministic(t *testing.T) {
 			}
 		}
 		p := openTest(t, e)
-		if _, err := p.Train(t.Context(), 3, nil); err != nil {
+		if err := p.Train(t.Context(), 3, nil, nil); err != nil {
 			t.Fatal(err)
 		}
 		if len(got) != 18 {
@@ -281,13 +281,13 @@ func TestInterleavedSkips(t *testing.T) {
 	e.Stages[1].OnError = Skip
 	var skipped []SkippedItem
 	p := openWith(t, e, Options{OnSkip: func(s SkippedItem) { skipped = append(skipped, s) }})
-	iv, err := p.Train(t.Context(), 2, nil)
+	iv, err := trainAll(t, p, 2)
 	want := []SkippedItem{{Address: "load.b", Index: 23, Item: "item 3 of 1000", Reason: "broken"}}
 	if d := cmp.Diff(want, skipped); d != "" || err != nil || iv.Samples != 78 {
 		t.Errorf("%d samples, %v (-want +got):\n%s", iv.Samples, err, d)
 	}
 	e.Stages[1].OnError = Fail
-	if _, err := openTest(t, e).Train(t.Context(), 1, nil); err == nil || err.Error() != "load.b: item 3 of 1000: broken" {
+	if err := openTest(t, e).Train(t.Context(), 1, nil, nil); err == nil || err.Error() != "load.b: item 3 of 1000: broken" {
 		t.Errorf("%v", err)
 	}
 }

@@ -78,7 +78,7 @@ func (k *kept) train(t *testing.T, epochs int) (batches []uint64, made int64) {
 	}
 	k.eaten = nil
 	k.made.Store(0)
-	_, err = p.Train(t.Context(), epochs, nil)
+	err = p.Train(t.Context(), epochs, nil, nil)
 	if err := errors.Join(err, p.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -148,6 +148,25 @@ func TestKeepAlong(t *testing.T) {
 				t.Errorf("warned: %q", k.warned)
 			}
 		})
+	}
+}
+
+// TestKeepFilling tells the epoch that fills a cache from those that are served from it.
+func TestKeepFilling(t *testing.T) {
+	k := newKept(t)
+	for run, want := range [][2]int{{1, 2}, {0, 3}} {
+		var epochs [2]int // that fill, and that don't
+		p := k.open(t)
+		err := p.Train(t.Context(), 3, nil, func(iv Interval, filling bool) {
+			if filling {
+				epochs[0] += iv.Steps / p.Plan.Epoch
+			} else {
+				epochs[1] += iv.Steps / p.Plan.Epoch
+			}
+		})
+		if err != nil || epochs != want {
+			t.Errorf("run %d: %v epochs, want %v; %v", run, epochs, want, err)
+		}
 	}
 }
 
@@ -539,7 +558,7 @@ func TestKeepSkips(t *testing.T) {
 	for run, made := range []int64{49, 0} {
 		p := k.open(t)
 		k.made.Store(0)
-		iv, err := p.Train(t.Context(), 3, nil)
+		iv, err := trainAll(t, p, 3)
 		if err != nil || iv.Skipped < 2 || k.made.Load() < made || k.made.Load() > 2*made {
 			t.Errorf("run %d: %v, %d skipped, %d made", run, err, iv.Skipped, k.made.Load())
 		}

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pipectl/pipectl/gpu"
@@ -44,7 +45,7 @@ func (p *Pipeline) Measure(ctx context.Context, probe Probe, warmup, steps int) 
 		// it has too much or too little of one is not the same in all rounds.
 		warmup += p.gaps.IntN(min(longestRhythm, steps/2) + 1)
 	}
-	iv, err := p.drive(ctx, r, warmup, steps, nil)
+	iv, err := p.drive(ctx, r, warmup, steps, nil, nil)
 	if probe.Baseline() && iv.Elapsed > 0 {
 		p.pace = iv.Rate()
 	}
@@ -73,29 +74,35 @@ type Step struct {
 	LastStep bool // of its epoch
 }
 
-// Train runs the pipeline as it is for a number of epochs, from the start of the data set.
-func (p *Pipeline) Train(ctx context.Context, epochs int, observe func(Step)) (Interval, error) {
+// shortestRound is how long the intervals of training are at least, which are whole epochs.
+const shortestRound = 500 * time.Millisecond
+
+// Train runs the pipeline as it is for a number of epochs, from the start of the data set. It tells observe of each step, and measured
+// of each interval, which is an epoch or, where these are short, several; the last is what there was before an error. The first
+// epoch is an interval of its own where it fills caches that are kept.
+func (p *Pipeline) Train(ctx context.Context, epochs int, observe func(Step), measured func(iv Interval, filling bool)) error {
 	if err := p.keepAlong(ctx); err != nil {
-		return Interval{}, err
+		return err
 	}
 	l := p.Plan.layout
 	r := p.newRun(ctx, Probe{}, 0, int64(l.epoch)*int64(epochs))
 	r.epochs = epochs
-	iv, err := p.drive(ctx, r, 0, -1, observe)
+	r.fills = slices.ContainsFunc(p.wanting(), func(k *keeper) bool { return k.disk.Load() != nil })
+	_, err := p.drive(ctx, r, 0, -1, observe, measured)
 	if err == nil {
 		for _, k := range p.keepers { // of some, items were skipped
 			k.seal()
 		}
 	}
-	return iv, err
+	return err
 }
 
 // drive is the train stage: it eats batches until steps have been measured, or until no more come where steps is
 // negative.
-func (p *Pipeline) drive(ctx context.Context, r *run, warmup, steps int, observe func(Step)) (Interval, error) {
+func (p *Pipeline) drive(ctx context.Context, r *run, warmup, steps int, observe func(Step), measured func(Interval, bool)) (Interval, error) {
 	defer p.begin(ctx, r)()
 	iv := Interval{Start: r.start, Resident: -1}
-	p.eat(r, &iv, warmup, steps, observe)
+	p.eat(r, &iv, warmup, steps, observe, measured)
 	if err := r.end(); err != nil {
 		return iv, err
 	}
@@ -124,7 +131,7 @@ type flight struct {
 
 // eat is drive's loop. While a step is under way on the device, it fetches the next batch and submits the next step, so
 // that an asynchronous device needn't wait for the host; where time is taken, it waits for the step first.
-func (p *Pipeline) eat(r *run, iv *Interval, warmup, steps int, observe func(Step)) {
+func (p *Pipeline) eat(r *run, iv *Interval, warmup, steps int, observe func(Step), measured func(Interval, bool)) {
 	var from mark
 	usage := r.usage
 	if warmup == 0 {
@@ -171,8 +178,17 @@ func (p *Pipeline) eat(r *run, iv *Interval, warmup, steps int, observe func(Ste
 		}
 		before = &flight{step: Step{Number: int64(n), Epoch: d.copy.Epoch, Samples: d.copy.Len, Waited: got - started,
 			LastStep: d.last}, batch: d, event: event, begun: got}
-		if (n+1 == warmup || n+1 == warmup+steps || observe != nil) && !settle() {
+		if (n+1 == warmup || n+1 == warmup+steps || observe != nil || measured != nil && d.last) && !settle() {
 			return
+		}
+		if measured != nil && d.last {
+			if m := r.mark(); m.at-from.at >= shortestRound || r.fills {
+				used := p.usage()
+				p.conclude(r, iv, from, m, usage, used)
+				measured(*iv, r.fills)
+				from, usage, r.fills = m, used, false
+				*iv = Interval{Start: r.start.Add(m.at), Resident: -1}
+			}
 		}
 		if n+1 == warmup && !warm.over() {
 			warmup++
@@ -180,13 +196,22 @@ func (p *Pipeline) eat(r *run, iv *Interval, warmup, steps int, observe func(Ste
 		if n+1 == warmup {
 			usage = p.usage()
 			from = r.mark()
+			from.skips = 0 // those of the warm-up count
 		}
 	}
 	if settle() {
-		r.mark().interval(from, r, iv)
-		iv.disturbed(usage, p.usage())
-		p.timed(iv)
+		p.conclude(r, iv, from, r.mark(), usage, p.usage())
 	}
+	if measured != nil && iv.Steps > 0 {
+		measured(*iv, r.fills)
+	}
+}
+
+// conclude sums up an interval between two marks, at which the system was used so much.
+func (p *Pipeline) conclude(r *run, iv *Interval, from, to mark, before, after machine.Usage) {
+	to.interval(from, r, iv)
+	iv.disturbed(before, after)
+	p.timed(iv)
 }
 
 // timed notes how fast the CPU's clock is, while the pipeline is still at work.
@@ -265,6 +290,7 @@ func (r *run) failStep(err error) {
 type mark struct {
 	at             time.Duration
 	steps, samples int64
+	skips          int64
 	cpu            time.Duration // of this process; negative if unknown
 	pools          [][]reading   // by segment and worker
 	queues         [][2]int64    // pushes and what they found, by segment
@@ -288,7 +314,7 @@ func (r *run) outset() mark {
 }
 
 func (r *run) mark() mark {
-	m := mark{at: time.Since(r.start), steps: r.steps.Load(), samples: r.samples.Load(), cpu: r.p.cpuTime(), train: r.train.read()}
+	m := mark{at: time.Since(r.start), steps: r.steps.Load(), samples: r.samples.Load(), skips: r.skips.Load(), cpu: r.p.cpuTime(), train: r.train.read()}
 	for s, pool := range r.pools {
 		readings := make([]reading, len(pool))
 		for i, c := range pool {
@@ -319,7 +345,7 @@ func (m mark) interval(from mark, r *run, iv *Interval) {
 	}
 	plan := r.plan
 	iv.Steps, iv.Samples, iv.Elapsed = int(m.steps-from.steps), m.samples-from.samples, m.at-from.at
-	iv.Skipped = r.skips.Load()
+	iv.Skipped = m.skips - from.skips
 	iv.CPU = -1
 	if m.cpu >= 0 && from.cpu >= 0 && iv.Elapsed > 0 {
 		iv.CPU = (m.cpu - from.cpu).Seconds() / iv.Elapsed.Seconds()

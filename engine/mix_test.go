@@ -32,7 +32,7 @@ func TestMixingDeterministic(t *testing.T) {
 		e.Stages[1].Workers = workers
 		e.Stages[2].Spec = &BatchSpec{Size: 8, Mixing: stages.Mixing{Mixup: 0.5, Cutmix: 1}}
 		p := openTest(t, e)
-		if _, err := p.Train(context.Background(), 2, nil); err != nil {
+		if err := p.Train(context.Background(), 2, nil, nil); err != nil {
 			t.Fatal(err)
 		}
 		if want == nil {
@@ -64,7 +64,7 @@ func TestMixingSkips(t *testing.T) {
 	e.Stages[0].OnError = Skip
 	e.Stages[1].Spec = &BatchSpec{Size: 8, Mixing: stages.Mixing{Mixup: 1}}
 	p := openTest(t, e)
-	if _, err := p.Train(context.Background(), 1, nil); err != nil {
+	if err := p.Train(context.Background(), 1, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	if len(got) != 1 || !strings.Contains(got[0], "[2 5]") {

@@ -38,7 +38,7 @@ func TestOrderer(t *testing.T) {
 		})
 		e := chain(&countSource{}, 10, step)
 		e.Stages[0].Spec, e.Stages[0].Workers = &rotated{countSource{items: 50, shuffle: shuffle}}, 3
-		if _, err := openTest(t, e).Train(context.Background(), 2, nil); err != nil {
+		if err := openTest(t, e).Train(context.Background(), 2, nil, nil); err != nil {
 			t.Fatal(err)
 		}
 		return items

@@ -24,6 +24,7 @@ type run struct {
 	epochs int           // after which a fused pool ends; 0: never
 	// filling says that the run is there to fill the caches.
 	filling bool
+	fills   bool          // in training: the epoch under way fills caches
 	cached  *cache.Memory // what an isolated range of item stages is exchanged for
 	usable  int64         // how many of its items
 	taps    []tap         // by boundary; nil unless the caches are being filled

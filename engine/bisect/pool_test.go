@@ -225,17 +225,26 @@ func TestPoolEpochs(t *testing.T) {
 		p := pooled{crewed: crewed{times: []time.Duration{ms, 2 * ms, 4 * ms}}, workers: 2, prefetch: 2, batch: 100, step: ms}.open(t)
 		defer p.Close()
 		var last []int64
-		iv, err := p.Train(t.Context(), 2, func(s engine.Step) {
+		var steps []int
+		accounts := make([]engine.Account, 3)
+		err := p.Train(t.Context(), 2, func(s engine.Step) {
 			if s.LastStep {
 				last = append(last, s.Number)
 			}
+		}, func(iv engine.Interval, _ bool) {
+			steps = append(steps, iv.Steps)
+			for i := range accounts {
+				accounts[i].Workers = iv.Stages[i].Workers
+				accounts[i].Items += iv.Stages[i].Items
+				accounts[i].Busy += iv.Stages[i].Busy
+			}
 		})
-		if err != nil || iv.Steps != 20 || iv.Samples != 2000 || fmt.Sprint(last) != "[9 19]" {
-			t.Errorf("%d steps, %d samples, epochs end at %v, error %v", iv.Steps, iv.Samples, last, err)
+		if err != nil || fmt.Sprint(steps) != "[10 10]" || fmt.Sprint(last) != "[9 19]" {
+			t.Errorf("intervals of %d steps, epochs end at %v, error %v", steps, last, err)
 		}
 		for i, want := range []time.Duration{2 * time.Second, 4 * time.Second, 80 * ms} {
-			if got := iv.Stages[i].Busy; got != want || iv.Stages[i].Workers != 2 || iv.Stages[i].Items != 2000 {
-				t.Errorf("stage %d: %+v, want busy for %v", i, iv.Stages[i], want)
+			if a := accounts[i]; a.Busy != want || a.Workers != 2 || a.Items != 2000 {
+				t.Errorf("stage %d: %+v, want busy for %v", i, a, want)
 			}
 		}
 	})

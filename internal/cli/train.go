@@ -28,12 +28,19 @@ func (e *epoch) add(s engine.Step) {
 	e.hasLoss = s.HasLoss
 }
 
-// train trains for the epochs asked for and stores them as one interval of the baseline.
+// train trains for the epochs asked for and stores them as intervals of the baseline, but for one that filled caches.
 func (r *session) train(ctx context.Context) error {
 	steps := r.options.epochs * r.pipeline.Plan.Epoch
 	var current epoch
 	number := 0
-	iv, err := r.pipeline.Train(ctx, r.options.epochs, func(s engine.Step) {
+	var storing error
+	store := func(iv engine.Interval) {
+		if storing == nil && iv.Elapsed > 0 {
+			storing = r.stored.AddInterval(engine.Probe{}, iv)
+		}
+	}
+	var filled *engine.Interval // by the first epoch: what counts if there is no other
+	err := r.pipeline.Train(ctx, r.options.epochs, func(s engine.Step) {
 		current.add(s)
 		r.progress.step(number+1, r.options.epochs, int(s.Number)+1, steps)
 		if s.LastStep {
@@ -42,11 +49,22 @@ func (r *session) train(ctx context.Context) error {
 			r.epochDone(number, current)
 			current = epoch{}
 		}
-	})
-	if iv.Steps > 0 && iv.Elapsed > 0 {
-		if storing := r.stored.AddInterval(engine.Probe{}, iv); storing != nil {
-			r.stop(storing)
+	}, func(iv engine.Interval, filling bool) {
+		if filling {
+			filled = &iv
+			return
 		}
+		if filled != nil {
+			filled = nil
+			r.observe(bisect.Noted{Note: bisect.Note{Code: "filling", Text: "Epoch 1 filled caches, and is left out of the rates and times."}})
+		}
+		store(iv)
+	})
+	if filled != nil {
+		store(*filled)
+	}
+	if storing != nil {
+		r.stop(storing)
 	}
 	for _, n := range r.pipeline.Kept() {
 		r.observe(bisect.Noted{Note: bisect.Note{Code: n.Code, Text: n.Text}})
