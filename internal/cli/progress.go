@@ -172,7 +172,7 @@ func (p *progress) heading() string {
 	case probe.Burn > 0:
 		return p.title + ", the step alone beside a burner of CPU time"
 	}
-	return p.title + ", from memory: " + rangeName(p.addresses[probe.From:probe.To])
+	return p.title + ", from a cache: " + rangeName(p.addresses[probe.From:probe.To])
 }
 
 // summary words how far the run is, its step rate, and the time that is left.

@@ -42,7 +42,7 @@ func playProgress(term ui.Terminal, interval time.Duration) string {
 func TestProgressLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		want := `probe 1 of about 2, the pipeline as it is: 2 of about 6 intervals, 2.00 steps/s, about 0:18 min left
-probe 2 of about 2, from memory: load.a … prepare.b: 4 of about 6 intervals, 2.00 steps/s, about 0:09 min left
+probe 2 of about 2, from a cache: load.a … prepare.b: 4 of about 6 intervals, 2.00 steps/s, about 0:09 min left
 `
 		if got := playProgress(ui.Terminal{Width: 80}, 9*time.Second); got != want {
 			t.Errorf("got\n%swant\n%s", got, want)
@@ -58,7 +58,7 @@ func TestProgressOnTerminal(t *testing.T) {
 load.a     ##########                                25 %
 prepare.b  ##########                                25 %
 train.c    ##########                                25 %
-` + erase + `probe 2 of about 2, from memory: load.a … prepare.b
+` + erase + `probe 2 of about 2, from a cache: load.a … prepare.b
 ################         4 of about 6 intervals, 2.00 steps/s, about 0:09 min left
 load.a     ##########                                25 %
 prepare.b  ##########                                25 %

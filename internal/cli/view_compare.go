@@ -28,7 +28,7 @@ func writeComparison(w io.Writer, term ui.Terminal, c *results.Comparison, now t
 	pair := &c.Groups[0].Pairs[0]
 	if len(pair.Probes) > 0 {
 		p.blank()
-		p.rows("steps/s, served from memory", pair.Probes, p.probeName)
+		p.rows("steps/s, served from cache", pair.Probes, p.probeName)
 	}
 	if len(pair.Stages) > 0 {
 		p.blank()

@@ -89,7 +89,7 @@ func (p page) probes(r *bisect.Report) {
 		}
 	}
 	t := ui.Table{Columns: []ui.Column{
-		{Head: "served from memory", Min: 24}, {Head: "steps/s", Right: true}, {Head: "ms a\nstep", Right: true},
+		{Head: "served from cache", Min: 24}, {Head: "steps/s", Right: true}, {Head: "ms a\nstep", Right: true},
 		{Head: "ms\nsaved", Right: true}, {Bar: 48, Min: 12},
 	}}
 	if predicted {
@@ -137,7 +137,7 @@ func (p page) probes(r *bisect.Report) {
 	if r.PageCache != "" {
 		more += fmt.Sprintf(" The page cache was %s.", r.PageCache)
 	}
-	p.prose(ui.Faint, "", fmt.Sprintf("The stages down to the one named don't run: their outputs come from memory. Where the rate jumps, the "+
+	p.prose(ui.Faint, "", fmt.Sprintf("The stages down to the one named don't run: their outputs come from a cache. Where the rate jumps, the "+
 		"stages in between are what the step waited for. ms saved: against the baseline. ±: the %s confidence interval%s.%s",
 		confidenceText(r.Confidence), open, more))
 }
@@ -209,7 +209,7 @@ func (p page) stages(r *bisect.Report) {
 	p.blank()
 	fmt.Fprint(p.w, t.Render(p.term))
 	p.prose(ui.Faint, "", "ms a step: work, shared by the workers. cost: share of a step's time that goes if the stage's output "+
-		"comes from memory. gain: speed-up if the stage alone were free. busy, wait in, wait out: shares of the workers' time. "+
+		"comes from a cache. gain: speed-up if the stage alone were free. busy, wait in, wait out: shares of the workers' time. "+
 		"~ no difference seen, – not known.")
 }
 
