@@ -212,7 +212,7 @@ func (g *wdsGroup) missing(attribute, extensions string) error {
 		}
 	}
 	slices.Sort(have)
-	return fmt.Errorf("the sample %s at byte %d has no member %s for %s; it has %s", g.key, first, extensions, attribute, strings.Join(have, ", "))
+	return fmt.Errorf("the sample %s at byte %d has no member %s for %s; it has %s. A sample's members must stand together, as tar --sort=name packs them", g.key, first, extensions, attribute, strings.Join(have, ", "))
 }
 
 // label returns the label that a member holds, as text.

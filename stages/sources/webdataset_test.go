@@ -235,8 +235,8 @@ func TestWebDatasetFaults(t *testing.T) {
 		}},
 		{"missing members", shard("0.jpg", "a", "0.cls", "1", "1.jpg", "b", "1.txt", "t", "2.cls", "1"), nil, []fault{
 			good,
-			{"1.jpg", "the sample 1 at byte 2560 has no member cls for label; it has jpg, txt"},
-			{"2", "the sample 2 at byte 4608 has no member jpg;jpeg;png;webp;ppm;pgm;bmp;tif;tiff for data; it has cls"},
+			{"1.jpg", "the sample 1 at byte 2560 has no member cls for label; it has jpg, txt. A sample's members must stand together, as tar --sort=name packs them"},
+			{"2", "the sample 2 at byte 4608 has no member jpg;jpeg;png;webp;ppm;pgm;bmp;tif;tiff for data; it has cls. A sample's members must stand together, as tar --sort=name packs them"},
 		}},
 		{"twice", shard("0.jpg", "a", "0.cls", "1", "1.jpg", "b", "1.JPG", "c", "1.cls", "1"), nil, []fault{good, {"1", "member 1.JPG at byte 3584 is there twice"}}},
 		{"sparse", string(sparseHeader), nil, []fault{
