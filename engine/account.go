@@ -15,6 +15,7 @@ const (
 	waitIn          // for input
 	waitOut         // for room in the queue behind it
 	elsewhere       // in another process, which tells afterwards what it did
+	gone            // it has ended: nothing
 	states
 )
 

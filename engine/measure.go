@@ -185,7 +185,7 @@ func (p *Pipeline) eat(r *run, iv *Interval, warmup, steps int, observe func(Ste
 			if m := r.mark(); m.at-from.at >= shortestRound || r.fills {
 				used := p.usage()
 				p.conclude(r, iv, from, m, usage, used)
-				measured(*iv, r.fills)
+				measured(*iv, r.hasFilled())
 				from, usage, r.fills = m, used, false
 				*iv = Interval{Start: r.start.Add(m.at), Resident: -1}
 			}
@@ -203,8 +203,13 @@ func (p *Pipeline) eat(r *run, iv *Interval, warmup, steps int, observe func(Ste
 		p.conclude(r, iv, from, r.mark(), usage, p.usage())
 	}
 	if measured != nil && iv.Steps > 0 {
-		measured(*iv, r.fills)
+		measured(*iv, r.hasFilled())
 	}
+}
+
+// hasFilled reports whether the epochs of an interval filled caches: there are none any more that couldn't be written.
+func (r *run) hasFilled() bool {
+	return r.fills && slices.ContainsFunc(r.p.keepers, func(k *keeper) bool { return k.disk.Load() != nil })
 }
 
 // conclude sums up an interval between two marks, at which the system was used so much.

@@ -76,6 +76,7 @@ func (w *worker) work() {
 	for i := range w.tasks {
 		w.tasks[i].out.release()
 	}
+	w.clock.enter(gone)
 	if w.out != nil {
 		w.out.done()
 	} else {
